@@ -1,0 +1,164 @@
+//! What one GPU can do: GEMM time, memory bandwidth, SMs, copy engines, launch and sync costs.
+//!
+//! A [`Device`] is read from `topologies/gpus/*.yaml`; it knows nothing of links.
+
+pub mod gemm;
+
+use crate::units::{Bytes, BytesPerSecond, FlopsPerSecond, Seconds};
+
+/// Element type of a tensor.
+#[derive(Copy, Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum DType {
+    /// bfloat16, 2 bytes.
+    #[default]
+    Bf16,
+    /// IEEE half, 2 bytes.
+    Fp16,
+    /// 8-bit float (e4m3 or e5m2), 1 byte.
+    Fp8,
+    /// IEEE single, 4 bytes (matrix units in TF32 where the GPU has them).
+    Fp32,
+}
+
+impl DType {
+    /// All element types, in the order of their names' documentation.
+    pub const ALL: [Self; 4] = [Self::Bf16, Self::Fp16, Self::Fp8, Self::Fp32];
+
+    /// Bytes of one element.
+    pub const fn size(self) -> u64 {
+        match self {
+            Self::Bf16 | Self::Fp16 => 2,
+            Self::Fp8 => 1,
+            Self::Fp32 => 4,
+        }
+    }
+
+    /// The name used in files and on the command line.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Bf16 => "bf16",
+            Self::Fp16 => "fp16",
+            Self::Fp8 => "fp8",
+            Self::Fp32 => "fp32",
+        }
+    }
+}
+
+/// One output tile a GEMM library can choose.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Tile {
+    /// Rows of C [elements].
+    pub m: u32,
+    /// Columns of C [elements].
+    pub n: u32,
+    /// Share of an SM's peak that the main loop of this tile reaches [0–1].
+    pub efficiency: f64,
+}
+
+/// One measured GEMM: `m × k` times `k × n`.
+#[derive(Copy, Clone, Debug, PartialEq)]
+pub struct MeasuredGemm {
+    pub dtype: DType,
+    pub m: u64,
+    pub n: u64,
+    pub k: u64,
+    /// Median time on an otherwise idle GPU, launch excluded.
+    pub time: Seconds,
+}
+
+/// How many copies each kind of copy engine runs at once.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub struct CopyEngines {
+    /// Copies to or from peers, per direction.
+    pub peer: u32,
+    /// Copies from host memory to the GPU.
+    pub h2d: u32,
+    /// Copies from the GPU to host memory.
+    pub d2h: u32,
+}
+
+/// Fixed costs of getting work started and of handing it over.
+#[derive(Copy, Clone, Debug, PartialEq)]
+pub struct Costs {
+    /// Host time to submit one kernel to a stream (serial per GPU).
+    pub submit_kernel: Seconds,
+    /// Host time to submit one copy.
+    pub submit_copy: Seconds,
+    /// Host time to submit one wait or record of an event or a flag.
+    pub submit_sync: Seconds,
+    /// Host time of launching one whole graph (graph mode: instead of the three above).
+    pub submit_graph: Seconds,
+    /// From the GPU taking up a kernel to its first instruction.
+    pub kernel_start: Seconds,
+    /// From the GPU taking up a copy-engine copy to its first byte.
+    pub copy_start: Seconds,
+    /// From an SM copy kernel's first instruction to its first byte on the link.
+    pub sm_copy_start: Seconds,
+    /// End of a task to start of its successor in the same lane.
+    pub lane: Seconds,
+    /// Event hand-off between two lanes of one GPU.
+    pub event: Seconds,
+    /// Event hand-off between two GPUs.
+    pub event_peer: Seconds,
+    /// Stream-written flag to a satisfied stream wait, between GPUs.
+    pub stream_flag: Seconds,
+    /// Flag written by a copy or a kernel to the tile group that spins on it.
+    pub kernel_flag: Seconds,
+}
+
+/// What the collective library (NCCL, RCCL) reaches and costs on this GPU.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Library {
+    /// SMs (thread blocks) a collective holds.
+    pub sms: u32,
+    /// Time of an empty collective, whatever its size.
+    pub base: Seconds,
+    /// Further time per ring or tree step.
+    pub step: Seconds,
+    /// Share of a link's bandwidth that the library reaches, by link kind; [`Self::other`] else.
+    pub efficiency: Vec<(String, f64)>,
+    /// Share for link kinds not listed.
+    pub other: f64,
+}
+
+/// One GPU. Bandwidths are what a well-written program reaches, not the data sheet's peak, unless
+/// the profile's `source:` says datasheet.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Device {
+    /// The profile's name, e.g. `h200`.
+    pub name: String,
+    /// Streaming multiprocessors (compute units on AMD).
+    pub sms: u32,
+    /// Dense peak by element type; a type the GPU lacks is absent.
+    pub peak: Vec<(DType, FlopsPerSecond)>,
+    /// Share of the peak that survives sustained load (clock under the power limit) [0–1].
+    pub sustained: f64,
+    /// Reachable memory bandwidth, reads and writes together.
+    pub hbm: BytesPerSecond,
+    /// Memory size.
+    pub memory: Bytes,
+    /// Level-2 cache size.
+    pub l2: Bytes,
+    /// Tiles the GEMM library chooses from.
+    pub tiles: Vec<Tile>,
+    /// Fixed time of one GEMM kernel beyond its waves (prologue, epilogue).
+    pub gemm_overhead: Seconds,
+    /// Measured GEMMs, empty where there are none.
+    pub gemm_table: Vec<MeasuredGemm>,
+    /// Copy engines.
+    pub engines: CopyEngines,
+    /// Fastest copy-engine rate to a peer, whatever the link; infinite where only links limit.
+    pub peer_copy: BytesPerSecond,
+    /// Copy rate of one SM (thread block).
+    pub sm_copy: BytesPerSecond,
+    /// Share of a link's bandwidth that SM copies reach at most [0–1].
+    pub sm_copy_efficiency: f64,
+    /// Copies within the GPU's own memory: bytes moved once per second.
+    pub local_copy: BytesPerSecond,
+    /// Elementwise kernels (reductions, pointwise): bytes read and written per second.
+    pub elementwise: BytesPerSecond,
+    /// Launch, start-up and sync costs.
+    pub costs: Costs,
+    /// The collective library.
+    pub library: Library,
+}

@@ -1,0 +1,19 @@
+//! Duet: which way of overlapping communication with computation is fastest on this machine, by
+//! how much, and why.
+//!
+//! One schedule, two performers. A [`strategy`] writes a [`schedule::Schedule`], a verified task
+//! graph over tensor slices. A performer (the simulator in [`sim`]) turns it into a
+//! [`timeline::Timeline`]. Rooms import leftwards only:
+//!
+//! `units ► device ► topology ► operator ► schedule ► strategy ► timeline ► sim ► report ► cli`
+
+pub mod cli;
+pub mod device;
+pub mod operator;
+pub mod report;
+pub mod schedule;
+pub mod sim;
+pub mod strategy;
+pub mod timeline;
+pub mod topology;
+pub mod units;

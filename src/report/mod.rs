@@ -1,0 +1,1 @@
+//! Tables, JSON, CSV, traces and drawings of results; computes no new numbers.

@@ -1,0 +1,401 @@
+//! The schedule: a task graph over tensor slices, the one object that every performer performs.
+//!
+//! A [`Schedule`] is plain data. Tasks live in in-order lanes (streams); beyond lane order they
+//! wait for the tasks in their dependency list. Slices are rectangles of buffers; a slice whose
+//! buffer belongs to another rank than the task's is remote and takes a path.
+//!
+//! Tensors are global; a buffer holds pieces of one. What a region of a buffer means is
+//! (global tensor, rectangle, set of contributions). Contributions are half-open intervals: of the
+//! global k dimension for a GEMM's product, of ranks for a bare reduction; a tensor's *full* set is
+//! `[0, contributions)`.
+
+mod builder;
+
+use crate::operator::Operator;
+
+pub use builder::Builder;
+
+/// A rank of the operator; the placement maps it to a GPU.
+#[derive(Copy, Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Rank(pub u16);
+
+/// An in-order queue of one rank (a CUDA stream).
+#[derive(Copy, Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Lane(pub u16);
+
+macro_rules! id {
+    ($(#[$doc:meta])* $name:ident) => {
+        $(#[$doc])*
+        #[derive(Copy, Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+        pub struct $name(pub u32);
+
+        impl $name {
+            /// The id as an index.
+            pub const fn index(self) -> usize {
+                self.0 as usize
+            }
+        }
+    };
+}
+
+id!(
+    /// Index into [`Schedule::tasks`].
+    TaskId
+);
+id!(
+    /// Index into [`Schedule::buffers`].
+    BufferId
+);
+id!(
+    /// Index into [`Schedule::tensors`].
+    TensorId
+);
+id!(
+    /// Index into [`Schedule::launches`].
+    LaunchId
+);
+id!(
+    /// Index into [`Schedule::computes`].
+    ComputeId
+);
+id!(
+    /// Index into [`Schedule::collectives`].
+    CollectiveId
+);
+
+/// A half-open range of rows or columns [elements].
+#[derive(Copy, Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Extent {
+    pub start: u32,
+    pub len: u32,
+}
+
+impl Extent {
+    /// `[start, start + len)`.
+    pub const fn new(start: u32, len: u32) -> Self {
+        Self { start, len }
+    }
+
+    /// One past the last; in u64 because a file may state any start and length.
+    pub const fn end(self) -> u64 {
+        self.start as u64 + self.len as u64
+    }
+
+    /// Whether the two share an element.
+    pub const fn overlaps(self, other: Self) -> bool {
+        (self.start as u64) < other.end() && (other.start as u64) < self.end()
+    }
+
+    /// Whether `other` lies inside.
+    pub const fn contains(self, other: Self) -> bool {
+        self.start <= other.start && other.end() <= self.end()
+    }
+}
+
+/// A rectangle of one slot of a buffer.
+#[derive(Copy, Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Slice {
+    pub buffer: BufferId,
+    pub slot: u16,
+    pub rows: Extent,
+    pub cols: Extent,
+}
+
+impl Slice {
+    /// Elements in the rectangle.
+    pub const fn elements(&self) -> u64 {
+        self.rows.len as u64 * self.cols.len as u64
+    }
+
+    /// The rows `[start, start + len)` of this slice, counted from its own first row.
+    pub const fn rows(&self, start: u32, len: u32) -> Self {
+        Self {
+            rows: Extent::new(self.rows.start + start, len),
+            ..*self
+        }
+    }
+}
+
+/// A global tensor.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Tensor {
+    pub name: String,
+    pub rows: u32,
+    pub cols: u32,
+    /// The full set of contributions is `[0, contributions)`; 1 for a tensor that is not a sum.
+    pub contributions: u32,
+}
+
+/// What a buffer holds before the first task, or must hold after the last.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub enum Role {
+    /// Holds its pieces from the start.
+    Input,
+    /// Must hold its pieces, complete, at the end.
+    Output,
+    /// Both (an all-gather's buffer holds the own shard at the start and everything at the end).
+    /// The pieces with `initial` are there at the start; all must be complete at the end.
+    InputOutput,
+    /// Neither.
+    Scratch,
+}
+
+/// Which part of the global tensor a rectangle of the buffer's slot 0 holds, 1:1.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub struct Piece {
+    /// Rows of the buffer.
+    pub rows: Extent,
+    /// Columns of the buffer.
+    pub cols: Extent,
+    /// Global row of the first row.
+    pub global_row: u32,
+    /// Global column of the first column.
+    pub global_col: u32,
+    /// For inputs: the contributions that the data holds at the start; empty (`len` 0): not there
+    /// at the start, only required at the end.
+    pub initial: Extent,
+}
+
+/// Memory of one rank.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Buffer {
+    pub name: String,
+    pub tensor: TensorId,
+    pub rank: Rank,
+    pub rows: u32,
+    pub cols: u32,
+    /// Copies of the shape; more than one for double buffering.
+    pub slots: u16,
+    pub role: Role,
+    /// Empty for scratch.
+    pub pieces: Vec<Piece>,
+}
+
+/// Who moves the bytes of a transfer.
+#[derive(Copy, Clone, Debug, PartialEq, Eq, Hash)]
+pub enum Mover {
+    /// A copy engine of the task's GPU.
+    CopyEngine,
+    /// A copy kernel of `blocks` thread blocks, one SM each.
+    Sm { blocks: u16 },
+}
+
+/// How a GEMM is performed.
+#[derive(Copy, Clone, Debug, PartialEq, Eq, Hash)]
+pub enum GemmKernel {
+    /// A library call.
+    Library,
+    /// A fused kernel whose tile groups wait for their inputs.
+    Gated,
+    /// A fused kernel whose tile groups leave as they finish.
+    Scatter,
+}
+
+/// Collective kinds of the library.
+#[derive(Copy, Clone, Debug, PartialEq, Eq, Hash)]
+pub enum CollectiveKind {
+    AllGather,
+    ReduceScatter,
+    AllReduce,
+    AllToAll,
+}
+
+/// Which implementation of a collective.
+#[derive(Copy, Clone, Debug, PartialEq, Eq, Hash)]
+pub enum CollectiveLibrary {
+    /// NCCL or RCCL, ring algorithm.
+    Ring,
+}
+
+/// Work on the SMs other than transfers and collectives.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Compute {
+    /// `out = a · b`, or `out += a · b` with `accumulate`.
+    Gemm {
+        a: Slice,
+        b: Slice,
+        out: Slice,
+        accumulate: bool,
+        kernel: GemmKernel,
+        /// SMs it may use; 0: all that are free.
+        sms: u16,
+    },
+    /// `out = Σ inputs`, elementwise; `out` may be one of the inputs.
+    Reduce { inputs: Vec<Slice>, out: Slice },
+    /// `out = f(inputs)`, elementwise, with its own traffic and arithmetic.
+    Pointwise {
+        inputs: Vec<Slice>,
+        out: Slice,
+        bytes: u64,
+        flops: f64,
+    },
+}
+
+/// One rendezvous over a group of ranks; each member has one task that refers to it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Collective {
+    pub kind: CollectiveKind,
+    pub library: CollectiveLibrary,
+    /// SMs that each member holds; 0: the device profile's number.
+    pub sms: u16,
+    /// Members in ring order, each with its input and output slice.
+    pub members: Vec<Member>,
+}
+
+/// One rank's part in a collective.
+#[derive(Copy, Clone, Debug, PartialEq)]
+pub struct Member {
+    pub rank: Rank,
+    pub task: TaskId,
+    pub input: Slice,
+    pub output: Slice,
+}
+
+/// What a task does.
+#[derive(Copy, Clone, Debug, PartialEq)]
+pub enum Work {
+    /// Copy a slice onto another of the same shape.
+    Transfer {
+        from: Slice,
+        to: Slice,
+        mover: Mover,
+    },
+    /// SM work, see [`Schedule::computes`].
+    Compute(ComputeId),
+    /// This rank's part of a collective, see [`Schedule::collectives`].
+    Collective(CollectiveId),
+}
+
+/// How a dependency is made known to the waiting task; performers charge each kind its cost.
+#[derive(Copy, Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Via {
+    /// Order within the lane: no signal needed.
+    Lane,
+    /// Order within one fused kernel.
+    Launch,
+    /// An event recorded in one lane, awaited by another.
+    Event,
+    /// A flag written by a stream operation and awaited by one.
+    StreamFlag,
+    /// A flag awaited inside a kernel.
+    KernelFlag,
+}
+
+/// A dependency.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub struct Dep {
+    pub task: TaskId,
+    pub via: Via,
+}
+
+/// A task; at most 64 bytes, because schedules have millions of them.
+#[derive(Copy, Clone, Debug, PartialEq)]
+pub struct Task {
+    pub work: Work,
+    pub rank: Rank,
+    pub lane: Lane,
+    pub launch: Option<LaunchId>,
+}
+
+const _: () = assert!(size_of::<Task>() <= 64);
+
+/// One fused kernel: its tasks run in task order, tile groups open as their flags arrive, and
+/// waves are quantised once for all of them.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Launch {
+    pub name: String,
+    pub rank: Rank,
+    /// SMs it may use; 0: all that are free.
+    pub sms: u16,
+}
+
+/// A task graph with its buffers and its placement.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Schedule {
+    pub operator: Operator,
+    /// The strategy that wrote it, with its parameters, or `file`.
+    pub strategy: String,
+    pub tensors: Vec<Tensor>,
+    pub buffers: Vec<Buffer>,
+    pub tasks: Vec<Task>,
+    /// `deps[dep_start[t]..dep_start[t + 1]]` are task t's dependencies (compressed rows).
+    pub dep_start: Vec<u32>,
+    pub deps: Vec<Dep>,
+    pub computes: Vec<Compute>,
+    pub collectives: Vec<Collective>,
+    pub launches: Vec<Launch>,
+    /// Rank → GPU number; several ranks may share a GPU (virtual ranks).
+    pub placement: Vec<u32>,
+    /// Names of lanes, for traces: `(rank-independent lane, name)`.
+    pub lanes: Vec<(Lane, String)>,
+}
+
+impl Schedule {
+    /// The dependencies of `task`.
+    pub fn deps(&self, task: TaskId) -> &[Dep] {
+        let start = self.dep_start[task.index()] as usize;
+        let end = self.dep_start[task.index() + 1] as usize;
+        &self.deps[start..end]
+    }
+
+    /// The task with this id.
+    pub fn task(&self, task: TaskId) -> &Task {
+        &self.tasks[task.index()]
+    }
+
+    /// The rank that owns the slice's memory.
+    pub fn rank_of(&self, slice: &Slice) -> Rank {
+        self.buffers[slice.buffer.index()].rank
+    }
+
+    /// Bytes of a slice.
+    pub fn bytes(&self, slice: &Slice) -> u64 {
+        slice.elements() * self.operator.dtype.size()
+    }
+
+    /// A slice of the whole slot `slot` of a buffer.
+    pub fn whole(&self, buffer: BufferId, slot: u16) -> Slice {
+        let b = &self.buffers[buffer.index()];
+        Slice {
+            buffer,
+            slot,
+            rows: Extent::new(0, b.rows),
+            cols: Extent::new(0, b.cols),
+        }
+    }
+
+    /// A name for messages: `task 17 (rank 2, lane comm, transfer)`.
+    pub fn describe(&self, id: TaskId) -> String {
+        let task = self.task(id);
+        let lane = self
+            .lanes
+            .iter()
+            .find(|(lane, _)| *lane == task.lane)
+            .map_or_else(|| task.lane.0.to_string(), |(_, name)| name.clone());
+        let work = match task.work {
+            Work::Transfer { .. } => "transfer",
+            Work::Compute(c) => match self.computes[c.index()] {
+                Compute::Gemm { .. } => "gemm",
+                Compute::Reduce { .. } => "reduce",
+                Compute::Pointwise { .. } => "pointwise",
+            },
+            Work::Collective(_) => "collective",
+        };
+        format!("task {} (rank {}, lane {lane}, {work})", id.0, task.rank.0)
+    }
+
+    /// A name for messages: `A_gather[rank 1, slot 0, rows 0..64, cols 0..128]`.
+    pub fn describe_slice(&self, slice: &Slice) -> String {
+        let buffer = &self.buffers[slice.buffer.index()];
+        format!(
+            "{}[rank {}, slot {}, rows {}..{}, cols {}..{}]",
+            buffer.name,
+            buffer.rank.0,
+            slice.slot,
+            slice.rows.start,
+            slice.rows.end(),
+            slice.cols.start,
+            slice.cols.end()
+        )
+    }
+}

@@ -1,0 +1,1 @@
+//! The simulator: a fluid solver and an event engine that perform a schedule on a topology.

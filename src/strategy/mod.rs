@@ -1,0 +1,1 @@
+//! The strategies: operator × topology → [`crate::schedule::Schedule`].

@@ -1,0 +1,151 @@
+//! A machine: nodes, directed links, shared capacities, routes, and the GPU profile of each GPU.
+//!
+//! Only memories (GPUs and hosts) end a transfer. A flow crosses switches and roots cut-through at
+//! one rate. A GPU pair without peer access is staged: it stops in a host's memory on the way, in
+//! pipelined chunks.
+
+pub mod route;
+
+use std::sync::Arc;
+
+use petgraph::graph::{DiGraph, EdgeIndex, NodeIndex};
+
+use crate::device::Device;
+use crate::units::{Bytes, BytesPerSecond, Seconds};
+
+/// A node of the graph (`NodeIndex::index` is also its place in the file's order).
+pub type NodeId = NodeIndex<u32>;
+/// One direction of a link.
+pub type LinkId = EdgeIndex<u32>;
+
+/// What a node is.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub enum NodeKind {
+    /// A GPU's memory; the number is its place among the GPUs.
+    Gpu(u32),
+    /// The DRAM of a NUMA domain.
+    Host,
+    /// A switch: forwards only.
+    Switch,
+    /// A root complex or socket: forwards only.
+    Root,
+}
+
+impl NodeKind {
+    /// Whether transfers can start and end here.
+    pub const fn is_memory(self) -> bool {
+        matches!(self, Self::Gpu(_) | Self::Host)
+    }
+}
+
+/// A node with its name.
+#[derive(Clone, Debug)]
+pub struct Node {
+    pub name: String,
+    pub kind: NodeKind,
+}
+
+/// Where a number comes from.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Source(pub String);
+
+/// One direction of a link.
+#[derive(Clone, Debug)]
+pub struct Link {
+    /// Index into [`Topology::kinds`].
+    pub kind: u16,
+    /// Bandwidth of this direction.
+    pub bandwidth: BytesPerSecond,
+    /// Latency of crossing it.
+    pub latency: Seconds,
+}
+
+/// One capacity over several link directions.
+#[derive(Clone, Debug)]
+pub struct Shared {
+    pub name: String,
+    pub links: Vec<LinkId>,
+    pub bandwidth: BytesPerSecond,
+}
+
+/// Efficiency of a link by the number of flows that cross it at once: pairs (flows, efficiency),
+/// flows ascending from 1; between entries linear, beyond the last constant.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Contention(pub Vec<(u32, f64)>);
+
+/// One way of moving bytes between two memories.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Path {
+    /// Share of the bytes that take this path [0–1]; the shares of a route add up to 1.
+    pub share: f64,
+    /// The stretches between memories: one for a direct path, more for a staged one.
+    pub legs: Vec<Leg>,
+    /// Chunk in which a staged path is pipelined; unused with one leg.
+    pub chunk: Bytes,
+}
+
+/// A stretch from memory to memory, crossed cut-through.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Leg {
+    pub from: NodeId,
+    pub to: NodeId,
+    /// In order, never empty.
+    pub links: Vec<LinkId>,
+    /// Sum of the links' latencies.
+    pub latency: Seconds,
+}
+
+/// Tie-breaking between paths of equal latency and hops.
+#[derive(Copy, Clone, Debug, Default, PartialEq, Eq)]
+pub enum Ties {
+    /// The lowest node order.
+    #[default]
+    Lowest,
+    /// Spread by destination (destination GPU number modulo the candidates), as d-mod-k.
+    Spread,
+}
+
+/// An explicit route from the file.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ExplicitRoute {
+    pub from: NodeId,
+    pub to: NodeId,
+    pub paths: Vec<Path>,
+}
+
+/// A machine.
+#[derive(Clone, Debug)]
+pub struct Topology {
+    pub name: String,
+    /// What it is, in one line, for `topology list`.
+    pub about: String,
+    pub graph: DiGraph<Node, Link, u32>,
+    /// GPU number → node.
+    pub gpus: Vec<NodeId>,
+    /// GPU number → index into `devices`.
+    pub gpu_device: Vec<u32>,
+    /// The distinct GPU profiles.
+    pub devices: Vec<Arc<Device>>,
+    /// Names of link kinds (`nvlink`, `pcie`, …).
+    pub kinds: Vec<String>,
+    /// Contention curve per link kind (same index as `kinds`); `None`: no loss.
+    pub contention: Vec<Option<Contention>>,
+    pub shared: Vec<Shared>,
+    /// Link kinds in order of preference (indices into `kinds`); empty: least latency only.
+    pub prefer: Vec<u16>,
+    pub ties: Ties,
+    pub explicit: Vec<ExplicitRoute>,
+    /// Whether GPUs reach each other directly; pairs that do not are staged through a host.
+    pub p2p: bool,
+    /// Chunk of staged transfers.
+    pub staging_chunk: Bytes,
+    /// Tensor-parallel size where the user names none (usually all GPUs of one box).
+    pub default_tp: u32,
+}
+
+impl Topology {
+    /// The GPU profile of GPU `gpu`.
+    pub fn device(&self, gpu: u32) -> &Arc<Device> {
+        &self.devices[self.gpu_device[gpu as usize] as usize]
+    }
+}
