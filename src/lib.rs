@@ -5,10 +5,11 @@
 //! graph over tensor slices. A performer (the simulator in [`sim`]) turns it into a
 //! [`timeline::Timeline`]. Rooms import leftwards only:
 //!
-//! `units ► device ► topology ► operator ► schedule ► strategy ► timeline ► sim ► report ► cli`
+//! `units ► input ► device ► topology ► operator ► schedule ► strategy ► timeline ► sim ► report ► cli`
 
 pub mod cli;
 pub mod device;
+pub mod input;
 pub mod operator;
 pub mod report;
 pub mod schedule;

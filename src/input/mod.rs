@@ -1,0 +1,29 @@
+//! Reading files that people write: places in the text, diagnostics that point at them, and YAML
+//! as a tree whose every node knows its place.
+//!
+//! Readers (topologies, GPU profiles, schedules) push one [`Diagnostic`] per mistake into
+//! [`Diagnostics`], go on while they can, and render them all at the end.
+//!
+//! ```
+//! use duet::input::{Diagnostic, Diagnostics};
+//! let text = "links:\n  - { between: [gpu0, gpu9] }\n";
+//! let at = text.find("gpu9").unwrap();
+//! let mut found = Diagnostics::default();
+//! found.push(Diagnostic::new(at..at + 4, "`gpu9` is not a node", "no such node").help("did you mean `gpu0`?"));
+//! assert_eq!(
+//!     found.render("box.yaml", text),
+//!     "error: `gpu9` is not a node
+//!  --> box.yaml:2:23
+//!   |
+//! 2 |   - { between: [gpu0, gpu9] }
+//!   |                       ^^^^ no such node
+//!   |
+//!   = help: did you mean `gpu0`?"
+//! );
+//! ```
+
+mod diagnostic;
+mod suggest;
+
+pub use diagnostic::{Diagnostic, Diagnostics, Span, decode, span_at};
+pub use suggest::{closest, did_you_mean, list};
