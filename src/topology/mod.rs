@@ -4,6 +4,7 @@
 //! one rate. A GPU pair without peer access is staged: it stops in a host's memory on the way, in
 //! pipelined chunks.
 
+pub mod build;
 pub mod route;
 
 use std::sync::Arc;
