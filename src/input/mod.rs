@@ -23,7 +23,10 @@
 //! ```
 
 mod diagnostic;
+mod fields;
 mod suggest;
+pub mod yaml;
 
 pub use diagnostic::{Diagnostic, Diagnostics, Span, decode, span_at};
+pub use fields::Fields;
 pub use suggest::{closest, did_you_mean, list};
