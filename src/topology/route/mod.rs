@@ -1,11 +1,44 @@
 //! Routes: how bytes get from one memory to another.
 //!
-//! Least total latency, ties by fewer hops, then by [`super::Ties`]. With `prefer`, link kinds are
-//! admitted one by one in that order and the first set that connects the pair wins. Explicit
-//! routes come before all of it. Pairs without peer access stop in a host's memory on the way.
+//! Least total latency, ties by fewer hops, then by [`Ties`]. With `prefer`, link kinds are
+//! admitted one by one in that order and the first set that connects the pair wins; after them
+//! all kinds are. Explicit routes come before all of it.
+//!
+//! Ties are broken from the receiver back to the sender. At each node where several last hops are
+//! equally good, in order of (node, link), [`Ties::Lowest`] takes the first and [`Ties::Spread`]
+//! takes the digit of the receiver's number: number modulo candidates, the quotient going on to
+//! the next choice. In a fat tree this is d-mod-k: consecutive receivers come through different
+//! spines, and each receiver always through the same.
+//!
+//! GPU pairs without peer access stop in a host's memory, unless one link joins the two GPUs (a
+//! bridge does not pass through what blocks peers): the host with the least total latency,
+//! then fewest hops, then the one nearest the sender, then the lowest node order.
+//!
+//! ```
+//! use duet::topology::{build::Builder, route::Router};
+//! let mut b = Builder::new("pair");
+//! let gpus = b.gpus(2);
+//! let switch = b.switch("s");
+//! let (up, _) = b.link(gpus[0], switch, "pcie", 24e9, 500e-9);
+//! let (_, down) = b.link(gpus[1], switch, "pcie", 24e9, 500e-9);
+//! let topology = b.build();
+//! let mut links = Vec::new();
+//! let latency = Router::new(&topology).direct(gpus[0], gpus[1], &mut links)?;
+//! assert_eq!(links, [up, down]);
+//! assert_eq!(latency.unwrap().get(), 1e-6);
+//! # Ok::<(), duet::topology::route::RouteError>(())
+//! ```
 
-use super::{LinkId, NodeId, Path, Topology};
-use crate::units::Seconds;
+mod level;
+mod net;
+mod tree;
+
+use level::{Level, Pair};
+use net::Net;
+use tree::Length;
+
+use super::{Leg, LinkId, NodeId, NodeKind, Path, Ties, Topology};
+use crate::units::{Bytes, Seconds};
 
 /// Why there is no route.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -18,16 +51,62 @@ pub enum RouteError {
     NoHost { from: String, to: String },
 }
 
-/// Finds routes lazily; one shortest-path tree per source is kept.
+/// Finds routes lazily. Shortest-path trees are kept, one per switch or root that a sender is
+/// attached to, each grown only as far as it was asked for.
 #[derive(Debug)]
 pub struct Router<'t> {
     topology: &'t Topology,
+    levels: Vec<Level>,
+    /// Node → number among the forwarders; `u32::MAX` for memories.
+    rank: Vec<u32>,
+    /// Places in `topology.explicit`, sorted by (from, to).
+    explicit: Vec<(NodeId, NodeId, u32)>,
+    hosts: Vec<NodeId>,
 }
 
 impl<'t> Router<'t> {
     /// A router with nothing found yet.
     pub fn new(topology: &'t Topology) -> Self {
-        Self { topology }
+        let mut forwarders = 0_u32;
+        let mut rank = Vec::with_capacity(topology.graph.node_count());
+        let mut hosts = Vec::new();
+        for id in topology.graph.node_indices() {
+            match topology.graph[id].kind {
+                NodeKind::Switch | NodeKind::Root => {
+                    rank.push(forwarders);
+                    forwarders += 1;
+                }
+                kind => {
+                    rank.push(u32::MAX);
+                    if kind == NodeKind::Host {
+                        hosts.push(id);
+                    }
+                }
+            }
+        }
+        let prefer = &topology.prefer;
+        let all = topology.kinds.len();
+        let stages = (1..=prefer.len()).map(|count| &prefer[..count]);
+        let mut levels: Vec<Level> = stages
+            .filter(|stage| stage.len() < all)
+            .map(|stage| Net::new(topology, |kind| stage.contains(&kind)))
+            .map(|net| Level::new(net, forwarders as usize))
+            .collect();
+        levels.push(Level::new(
+            Net::new(topology, |_| true),
+            forwarders as usize,
+        ));
+        let mut explicit: Vec<_> = (topology.explicit.iter().zip(0..))
+            .map(|(route, place)| (route.from, route.to, place))
+            .collect();
+        explicit.sort_unstable();
+        Self {
+            topology,
+            levels,
+            rank,
+            explicit,
+            hosts,
+        }
     }
 
     /// All sub-flows of a transfer from memory `from` to memory `to` (not the same node).
@@ -35,11 +114,36 @@ impl<'t> Router<'t> {
     /// # Errors
     /// [`RouteError`] when there is none.
     pub fn paths(&mut self, from: NodeId, to: NodeId) -> Result<Vec<Path>, RouteError> {
-        let name = |node: NodeId| self.topology.graph[node].name.clone();
-        Err(RouteError::Unreachable {
-            from: name(from),
-            to: name(to),
-        })
+        if let Some(paths) = self.explicit(from, to) {
+            return Ok(paths.to_vec());
+        }
+        let mut links = Vec::new();
+        if let Some(latency) = self.direct(from, to, &mut links)? {
+            return Ok(vec![Path {
+                share: 1.0,
+                legs: vec![Leg {
+                    from,
+                    to,
+                    links,
+                    latency,
+                }],
+                chunk: Bytes::ZERO,
+            }]);
+        }
+        let host = self.staging_host(from, to)?;
+        let mut legs = Vec::with_capacity(2);
+        for (from, to) in [(from, host), (host, to)] {
+            let mut links = Vec::new();
+            let latency = self.shortest(from, to, &mut links)?;
+            legs.push(Leg {
+                from,
+                to,
+                links,
+                latency,
+            });
+        }
+        let (share, chunk) = (1.0, self.topology.staging_chunk);
+        Ok(vec![Path { share, legs, chunk }])
     }
 
     /// The fast way for the common case: when the route is one direct path, appends its links to
@@ -50,10 +154,108 @@ impl<'t> Router<'t> {
     /// [`RouteError`] when there is none.
     pub fn direct(
         &mut self,
-        _from: NodeId,
-        _to: NodeId,
-        _links: &mut Vec<LinkId>,
+        from: NodeId,
+        to: NodeId,
+        links: &mut Vec<LinkId>,
     ) -> Result<Option<Seconds>, RouteError> {
-        Ok(None)
+        if let Some(paths) = self.explicit(from, to) {
+            return Ok(match paths {
+                [Path { legs, .. }] if legs.len() == 1 => {
+                    links.extend_from_slice(&legs[0].links);
+                    Some(legs[0].latency)
+                }
+                _ => None,
+            });
+        }
+        if self.is_staged(from, to) {
+            return Ok(None);
+        }
+        self.shortest(from, to, links).map(Some)
+    }
+
+    fn explicit(&self, from: NodeId, to: NodeId) -> Option<&'t [Path]> {
+        let at = self
+            .explicit
+            .binary_search_by_key(&(from, to), |(from, to, _)| (*from, *to))
+            .ok()?;
+        Some(&self.topology.explicit[self.explicit[at].2 as usize].paths)
+    }
+
+    fn is_staged(&self, from: NodeId, to: NodeId) -> bool {
+        let gpu = |id: NodeId| matches!(self.topology.graph[id].kind, NodeKind::Gpu(_));
+        !self.topology.p2p && gpu(from) && gpu(to) && {
+            let straight = &self.levels[self.levels.len() - 1].net.straight;
+            let (from, to) = (from.index() as u32, to.index() as u32);
+            straight.between(from, to).is_empty()
+        }
+    }
+
+    fn unreachable(&self, from: NodeId, to: NodeId) -> RouteError {
+        let name = |node: NodeId| self.topology.graph[node].name.clone();
+        RouteError::Unreachable {
+            from: name(from),
+            to: name(to),
+        }
+    }
+
+    /// The host through which `from` → `to` is staged.
+    fn staging_host(&mut self, from: NodeId, to: NodeId) -> Result<NodeId, RouteError> {
+        let mut best = None;
+        for i in 0..self.hosts.len() {
+            let host = self.hosts[i];
+            let legs = [self.length(from, host), self.length(host, to)];
+            if let [Some(first), Some(second)] = legs {
+                let total = (first.0.saturating_add(second.0), first.1 + second.1);
+                let key = (total, first, host);
+                best = best.filter(|known| *known <= key).or(Some(key));
+            }
+        }
+        let name = |node: NodeId| self.topology.graph[node].name.clone();
+        best.map(|(_, _, host)| host)
+            .ok_or_else(|| RouteError::NoHost {
+                from: name(from),
+                to: name(to),
+            })
+    }
+
+    fn pair(&self, from: NodeId, to: NodeId) -> Pair {
+        let number = match self.topology.graph[to].kind {
+            NodeKind::Gpu(number) => u64::from(number),
+            _ => to.index() as u64,
+        };
+        Pair {
+            from: from.index() as u32,
+            to: to.index() as u32,
+            digits: (self.topology.ties == Ties::Spread).then_some(number),
+        }
+    }
+
+    /// Length of the route between two memories, peer access aside.
+    fn length(&mut self, from: NodeId, to: NodeId) -> Option<Length> {
+        let pair = self.pair(from, to);
+        let rank = &self.rank;
+        (self.levels.iter_mut()).find_map(|level| Some(level.shortest(rank, pair)?.0))
+    }
+
+    /// Appends the links of the shortest path between two memories, peer access aside.
+    fn shortest(
+        &mut self,
+        from: NodeId,
+        to: NodeId,
+        links: &mut Vec<LinkId>,
+    ) -> Result<Seconds, RouteError> {
+        let pair = self.pair(from, to);
+        let start = links.len();
+        let rank = &self.rank;
+        let found = (self.levels.iter_mut()).any(|level| level.walk(rank, pair, links));
+        if !found || from == to {
+            links.truncate(start);
+            return Err(self.unreachable(from, to));
+        }
+        let latency = |link: &LinkId| self.topology.graph[*link].latency.get();
+        Ok(Seconds::of(links[start..].iter().map(latency).sum()))
     }
 }
+
+#[cfg(test)]
+mod tests;
