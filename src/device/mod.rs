@@ -2,7 +2,16 @@
 //!
 //! A [`Device`] is read from `topologies/gpus/*.yaml`; it knows nothing of links.
 
+mod fields;
 pub mod gemm;
+mod ideal;
+mod parse;
+mod shipped;
+
+pub use fields::set;
+pub use ideal::ideal;
+pub use parse::{DeviceError, load};
+pub use shipped::names;
 
 use crate::units::{Bytes, BytesPerSecond, FlopsPerSecond, Seconds};
 
@@ -64,6 +73,8 @@ pub struct MeasuredGemm {
     pub k: u64,
     /// Median time on an otherwise idle GPU, launch excluded.
     pub time: Seconds,
+    /// `time` over the wave model's on the unchanged profile, all SMs; kept when a field is set.
+    pub correction: f64,
 }
 
 /// How many copies each kind of copy engine runs at once.
@@ -127,6 +138,8 @@ pub struct Library {
 pub struct Device {
     /// The profile's name, e.g. `h200`.
     pub name: String,
+    /// What it is, in one line.
+    pub about: String,
     /// Streaming multiprocessors (compute units on AMD).
     pub sms: u32,
     /// Dense peak by element type; a type the GPU lacks is absent.

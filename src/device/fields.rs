@@ -1,0 +1,302 @@
+//! The fields of a profile by name: one table that the reader, the overrides and the docs share.
+//!
+//! A field's name is `section.field`, as in the files (`memory.hbm`, `costs.copy_start`); where
+//! the last part is unique it is enough (`hbm`). A value has a unit (`4 TB/s`) or is a factor of
+//! what is there (`2x`).
+
+use std::str::FromStr;
+
+use super::Device;
+use crate::input::{did_you_mean, list};
+use crate::units::{Bytes, BytesPerSecond, FlopsPerSecond, Seconds, UnitError};
+
+/// A field of a device, ready to be written.
+pub(super) enum Slot<'d> {
+    Time(&'d mut Seconds),
+    Rate(&'d mut BytesPerSecond),
+    Flops(&'d mut FlopsPerSecond),
+    Size(&'d mut Bytes),
+    Count(&'d mut u32),
+    Share(&'d mut f64),
+}
+
+impl Slot<'_> {
+    /// Writes the value that `text` states.
+    ///
+    /// # Errors
+    /// Why it is refused, with the remedy.
+    pub(super) fn write(&mut self, text: &str) -> Result<(), String> {
+        let unit = |error: UnitError| error.to_string();
+        match self {
+            Self::Time(slot) => **slot = text.parse().map_err(unit)?,
+            Self::Rate(slot) => {
+                let rate: BytesPerSecond = text.parse().map_err(unit)?;
+                **slot = (rate.get() > 0.0).then_some(rate).ok_or_else(zero)?;
+            }
+            Self::Flops(slot) => {
+                let rate: FlopsPerSecond = text.parse().map_err(unit)?;
+                **slot = (rate.get() > 0.0).then_some(rate).ok_or_else(zero)?;
+            }
+            Self::Size(slot) => **slot = text.parse().map_err(unit)?,
+            Self::Count(slot) => **slot = count(text)?,
+            Self::Share(slot) => **slot = share(text)?,
+        }
+        Ok(())
+    }
+
+    /// Multiplies what is there.
+    ///
+    /// # Errors
+    /// Why the result is refused.
+    fn scale(&mut self, factor: f64) -> Result<(), String> {
+        let unit = |error: UnitError| error.to_string();
+        match self {
+            Self::Time(slot) => **slot = Seconds::new(slot.get() * factor).map_err(unit)?,
+            Self::Rate(slot) => **slot = scaled(slot.get(), factor, BytesPerSecond::new)?,
+            Self::Flops(slot) => **slot = scaled(slot.get(), factor, FlopsPerSecond::new)?,
+            Self::Size(slot) => {
+                let bytes = (slot.as_f64() * factor).round();
+                if bytes >= 2f64.powi(63) {
+                    return Err("too many bytes: use a smaller factor".to_owned());
+                }
+                **slot = Bytes::new(bytes as u64);
+            }
+            Self::Count(slot) => **slot = count(&(f64::from(**slot) * factor).round().to_string())?,
+            Self::Share(slot) => **slot = share(&(**slot * factor).to_string())?,
+        }
+        Ok(())
+    }
+}
+
+/// A rate times a factor; infinity (the ideal profile) stays.
+fn scaled<T>(
+    value: f64,
+    factor: f64,
+    new: impl Fn(f64) -> Result<T, UnitError>,
+) -> Result<T, String> {
+    if value.is_infinite() {
+        return Err("this profile has no limit here: set a value, e.g. `450 GB/s`".to_owned());
+    }
+    new(value * factor).map_err(|error| error.to_string())
+}
+
+fn zero() -> String {
+    "zero: write an amount above 0".to_owned()
+}
+
+/// A whole number from 1.
+fn count(text: &str) -> Result<u32, String> {
+    match u32::from_str(text.trim()) {
+        Ok(0) => Err("zero: write a whole number of at least 1".to_owned()),
+        Ok(number) => Ok(number),
+        Err(_) => Err(format!(
+            "`{text}` is not a count: write a whole number from 1 to {}",
+            u32::MAX
+        )),
+    }
+}
+
+/// A share above 0, at most 1.
+fn share(text: &str) -> Result<f64, String> {
+    match f64::from_str(text.trim()) {
+        Ok(number) if number > 0.0 && number <= 1.0 => Ok(number),
+        Ok(_) => Err(format!(
+            "`{text}` is no share: write a number above 0 and at most 1"
+        )),
+        Err(_) => Err(format!(
+            "`{text}` is not a number: write a share such as `0.9`"
+        )),
+    }
+}
+
+/// Every field that holds one number, with its name; maps (`peak`, `efficiency`) by entry.
+pub(super) fn slots(device: &mut Device) -> Vec<(String, Slot<'_>)> {
+    let mut all: Vec<(String, Slot<'_>)> = Vec::new();
+    let mut put = |name: &str, slot| all.push((name.to_owned(), slot));
+    put("compute.sms", Slot::Count(&mut device.sms));
+    put("compute.sustained", Slot::Share(&mut device.sustained));
+    put("memory.hbm", Slot::Rate(&mut device.hbm));
+    put("memory.size", Slot::Size(&mut device.memory));
+    put("memory.l2", Slot::Size(&mut device.l2));
+    put("gemm.overhead", Slot::Time(&mut device.gemm_overhead));
+    put("engines.peer", Slot::Count(&mut device.engines.peer));
+    put("engines.h2d", Slot::Count(&mut device.engines.h2d));
+    put("engines.d2h", Slot::Count(&mut device.engines.d2h));
+    put("copies.peer_copy", Slot::Rate(&mut device.peer_copy));
+    put("copies.sm_copy", Slot::Rate(&mut device.sm_copy));
+    put(
+        "copies.sm_copy_efficiency",
+        Slot::Share(&mut device.sm_copy_efficiency),
+    );
+    put("copies.local_copy", Slot::Rate(&mut device.local_copy));
+    put("copies.elementwise", Slot::Rate(&mut device.elementwise));
+    let costs = &mut device.costs;
+    put("costs.submit_kernel", Slot::Time(&mut costs.submit_kernel));
+    put("costs.submit_copy", Slot::Time(&mut costs.submit_copy));
+    put("costs.submit_sync", Slot::Time(&mut costs.submit_sync));
+    put("costs.submit_graph", Slot::Time(&mut costs.submit_graph));
+    put("costs.kernel_start", Slot::Time(&mut costs.kernel_start));
+    put("costs.copy_start", Slot::Time(&mut costs.copy_start));
+    put("costs.sm_copy_start", Slot::Time(&mut costs.sm_copy_start));
+    put("costs.lane", Slot::Time(&mut costs.lane));
+    put("costs.event", Slot::Time(&mut costs.event));
+    put("costs.event_peer", Slot::Time(&mut costs.event_peer));
+    put("costs.stream_flag", Slot::Time(&mut costs.stream_flag));
+    put("costs.kernel_flag", Slot::Time(&mut costs.kernel_flag));
+    put("library.blocks", Slot::Count(&mut device.library.sms));
+    put("library.base", Slot::Time(&mut device.library.base));
+    put("library.step", Slot::Time(&mut device.library.step));
+    put("library.other", Slot::Share(&mut device.library.other));
+    for (dtype, peak) in &mut device.peak {
+        all.push((format!("compute.peak.{}", dtype.name()), Slot::Flops(peak)));
+    }
+    for (kind, efficiency) in &mut device.library.efficiency {
+        all.push((
+            format!("library.efficiency.{kind}"),
+            Slot::Share(efficiency),
+        ));
+    }
+    all
+}
+
+/// Overrides one field: `hbm`, `memory.hbm`, `costs.copy_start`, `peak.bf16`, or `peak` for all
+/// element types. `value` has a unit or is a factor (`2x`). Measured GEMMs keep their ratio to the
+/// wave model, so that a faster peak or memory makes them faster too.
+///
+/// # Errors
+/// An unknown field (with the nearest known) or a refused value, in words.
+///
+/// ```
+/// let mut gpu = duet::device::load("ideal")?;
+/// duet::device::set(&mut gpu, "hbm", "4 TB/s").unwrap();
+/// duet::device::set(&mut gpu, "hbm", "2x").unwrap();
+/// assert_eq!(gpu.hbm.get(), 8e12);
+/// duet::device::set(&mut gpu, "costs.copy_start", "3 us").unwrap();
+/// let error = duet::device::set(&mut gpu, "copy_strat", "3 us").unwrap_err();
+/// assert!(error.contains("did you mean `copy_start`?"));
+/// # Ok::<(), duet::device::DeviceError>(())
+/// ```
+pub fn set(device: &mut Device, field: &str, value: &str) -> Result<(), String> {
+    let mut all = slots(device);
+    let chosen = choose(&all, field)?;
+    let factor = value
+        .trim()
+        .strip_suffix(['x', '×'])
+        .and_then(|number| number.trim().parse::<f64>().ok());
+    for index in chosen {
+        let (name, slot) = &mut all[index];
+        match factor {
+            Some(factor) if factor > 0.0 && factor.is_finite() => slot.scale(factor),
+            Some(_) => Err(format!(
+                "`{value}` is no factor: write one above 0, e.g. `2x`"
+            )),
+            None => slot.write(value),
+        }
+        .map_err(|error| format!("gpu.{name}: {error}"))?;
+    }
+    Ok(())
+}
+
+/// Maps of a profile; their name alone stands for all entries.
+const MAPS: [&str; 2] = ["compute.peak", "library.efficiency"];
+
+/// Whether `wanted` is `name` or its last parts.
+fn ends_with(name: &str, wanted: &str) -> bool {
+    name.strip_suffix(wanted)
+        .is_some_and(|rest| rest.is_empty() || rest.ends_with('.'))
+}
+
+/// Indices of the slots that `field` names: one, or all entries of a map.
+fn choose(all: &[(String, Slot<'_>)], field: &str) -> Result<Vec<usize>, String> {
+    let map = MAPS.iter().find(|map| ends_with(map, field));
+    let found: Vec<usize> = (0..all.len())
+        .filter(|&index| {
+            let name = all[index].0.as_str();
+            match map {
+                Some(map) => name.strip_prefix(map).is_some_and(|e| e.starts_with('.')),
+                None => ends_with(name, field),
+            }
+        })
+        .collect();
+    if found.len() == 1 || (map.is_some() && !found.is_empty()) {
+        return Ok(found);
+    }
+    if found.len() > 1 {
+        let names = list(found.iter().map(|&index| all[index].0.as_str()));
+        return Err(format!("`{field}` could be {names}: name the section"));
+    }
+    let last = |name| match field.contains('.') {
+        true => name,
+        false => name_after_dot(name),
+    };
+    let known: Vec<&str> = all
+        .iter()
+        .map(|(name, _)| name.as_str())
+        .chain(MAPS)
+        .map(last)
+        .collect();
+    Err(format!(
+        "`{field}` is not a field of this GPU: {}",
+        did_you_mean(field, known.iter().copied())
+    ))
+}
+
+/// The last part of a dotted name.
+fn name_after_dot(name: &str) -> &str {
+    name.rsplit('.').next().unwrap_or(name)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::device::{DType, ideal};
+
+    #[test]
+    fn names_are_distinct_and_complete() {
+        let mut gpu = ideal();
+        let all = slots(&mut gpu);
+        for (index, (name, _)) in all.iter().enumerate() {
+            assert_eq!(choose(&all, name), Ok(vec![index]), "{name}");
+        }
+    }
+
+    #[test]
+    fn sets_and_scales() {
+        let mut gpu = ideal();
+        set(&mut gpu, "peak", "100 TFLOP/s").unwrap();
+        assert!(gpu.peak.iter().all(|(_, peak)| peak.get() == 100e12));
+        set(&mut gpu, "peak.fp8", "2x").unwrap();
+        let peak = |gpu: &Device, dtype| {
+            let found = gpu.peak.iter().find(|(known, _)| *known == dtype);
+            found.unwrap().1.get()
+        };
+        assert_eq!(peak(&gpu, DType::Fp8), 200e12);
+        assert_eq!(peak(&gpu, DType::Bf16), 100e12);
+        set(&mut gpu, "compute.sms", "132").unwrap();
+        set(&mut gpu, "compute.sms", "0.5x").unwrap();
+        assert_eq!(gpu.sms, 66);
+        set(&mut gpu, "memory.size", "80 GB").unwrap();
+        set(&mut gpu, "engines.peer", "2").unwrap();
+        assert_eq!(gpu.engines.peer, 2);
+    }
+
+    #[test]
+    fn refuses_in_words() {
+        let say = |field: &str, value: &str| set(&mut ideal(), field, value).unwrap_err();
+        assert!(say("hmb", "1 TB/s").ends_with("did you mean `hbm`?"));
+        assert!(say("memory.hmb", "1 TB/s").ends_with("did you mean `memory.hbm`?"));
+        assert!(say("hbm", "1").starts_with("gpu.memory.hbm: `1` has no unit"));
+        assert!(say("hbm", "0 TB/s").contains("above 0"));
+        assert!(say("hbm", "2x").contains("no limit here"));
+        assert!(say("hbm", "-2x").contains("no factor"));
+        assert!(say("sustained", "1.5").contains("at most 1"));
+        assert!(say("sustained", "NaN").contains("no share"));
+        assert!(say("engines.peer", "2x").contains("not a count"));
+        assert!(say("compute.sms", "0").contains("at least 1"));
+        let mut gpu = ideal();
+        gpu.library.efficiency.push(("hbm".to_owned(), 0.5));
+        let error = set(&mut gpu, "hbm", "1 TB/s").unwrap_err();
+        assert!(error.contains("could be `memory.hbm` and `library.efficiency.hbm`"));
+        assert!(say("", "1").contains("not a field"));
+    }
+}
