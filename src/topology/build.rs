@@ -18,8 +18,8 @@ use std::sync::Arc;
 use petgraph::graph::DiGraph;
 
 use super::{Contention, Link, LinkId, Node, NodeId, NodeKind, Shared, Ties, Topology};
-use crate::device::{CopyEngines, Costs, DType, Device, Library};
-use crate::units::{Bytes, BytesPerSecond, FlopsPerSecond, Seconds};
+use crate::device::{self, Device};
+use crate::units::{Bytes, BytesPerSecond, Seconds};
 
 /// Collects nodes and links; [`Self::build`] gives the [`Topology`].
 ///
@@ -32,7 +32,7 @@ pub struct Builder {
 impl Builder {
     /// An empty machine of GPUs without limits of their own, with peer access.
     pub fn new(name: &str) -> Self {
-        Self::with_device(name, Arc::new(unlimited()))
+        Self::with_device(name, Arc::new(device::ideal()))
     }
 
     /// An empty machine whose GPUs are `device`.
@@ -155,53 +155,5 @@ impl Builder {
     pub fn build(mut self) -> Topology {
         self.topology.default_tp = self.topology.gpus.len() as u32;
         self.topology
-    }
-}
-
-/// A GPU whose every rate is infinite and whose every cost is nothing.
-fn unlimited() -> Device {
-    let peak = DType::ALL.map(|dtype| (dtype, FlopsPerSecond::INFINITE));
-    Device {
-        name: "ideal".to_owned(),
-        sms: 1 << 20,
-        peak: peak.to_vec(),
-        sustained: 1.0,
-        hbm: BytesPerSecond::INFINITE,
-        memory: Bytes::new(1 << 62),
-        l2: Bytes::ZERO,
-        tiles: Vec::new(),
-        gemm_overhead: Seconds::ZERO,
-        gemm_table: Vec::new(),
-        engines: CopyEngines {
-            peer: 1 << 20,
-            h2d: 1 << 20,
-            d2h: 1 << 20,
-        },
-        peer_copy: BytesPerSecond::INFINITE,
-        sm_copy: BytesPerSecond::INFINITE,
-        sm_copy_efficiency: 1.0,
-        local_copy: BytesPerSecond::INFINITE,
-        elementwise: BytesPerSecond::INFINITE,
-        costs: Costs {
-            submit_kernel: Seconds::ZERO,
-            submit_copy: Seconds::ZERO,
-            submit_sync: Seconds::ZERO,
-            submit_graph: Seconds::ZERO,
-            kernel_start: Seconds::ZERO,
-            copy_start: Seconds::ZERO,
-            sm_copy_start: Seconds::ZERO,
-            lane: Seconds::ZERO,
-            event: Seconds::ZERO,
-            event_peer: Seconds::ZERO,
-            stream_flag: Seconds::ZERO,
-            kernel_flag: Seconds::ZERO,
-        },
-        library: Library {
-            sms: 0,
-            base: Seconds::ZERO,
-            step: Seconds::ZERO,
-            efficiency: Vec::new(),
-            other: 1.0,
-        },
     }
 }
