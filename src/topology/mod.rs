@@ -46,9 +46,13 @@ pub struct Node {
     pub kind: NodeKind,
 }
 
-/// Where a number comes from.
+/// Where a number comes from, in the file's words: `datasheet`, `measured`, `paper` or `assumed`,
+/// then free text.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Source(pub String);
+
+/// Index into [`Topology::sources`]; `None` where the file names no source.
+pub type SourceId = Option<u32>;
 
 /// One direction of a link.
 #[derive(Clone, Debug)]
@@ -59,6 +63,8 @@ pub struct Link {
     pub bandwidth: BytesPerSecond,
     /// Latency of crossing it.
     pub latency: Seconds,
+    /// Where the two numbers come from.
+    pub source: SourceId,
 }
 
 /// One capacity over several link directions.
@@ -67,6 +73,10 @@ pub struct Shared {
     pub name: String,
     pub links: Vec<LinkId>,
     pub bandwidth: BytesPerSecond,
+    /// Made by `duplex: half` (the two directions of one link), not by `shared:`.
+    pub half_duplex: bool,
+    /// Where the number comes from.
+    pub source: SourceId,
 }
 
 /// Efficiency of a link by the number of flows that cross it at once: pairs (flows, efficiency),
@@ -131,6 +141,8 @@ pub struct Topology {
     pub kinds: Vec<String>,
     /// Contention curve per link kind (same index as `kinds`); `None`: no loss.
     pub contention: Vec<Option<Contention>>,
+    /// Where each contention curve comes from (same index as `kinds`).
+    pub contention_source: Vec<SourceId>,
     pub shared: Vec<Shared>,
     /// Link kinds in order of preference (indices into `kinds`); empty: least latency only.
     pub prefer: Vec<u16>,
@@ -142,6 +154,8 @@ pub struct Topology {
     pub staging_chunk: Bytes,
     /// Tensor-parallel size where the user names none (usually all GPUs of one box).
     pub default_tp: u32,
+    /// The distinct sources of numbers, in the order of first mention.
+    pub sources: Vec<Source>,
 }
 
 impl Topology {
