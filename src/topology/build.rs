@@ -47,6 +47,7 @@ impl Builder {
                 devices: vec![device],
                 kinds: Vec::new(),
                 contention: Vec::new(),
+                contention_source: Vec::new(),
                 shared: Vec::new(),
                 prefer: Vec::new(),
                 ties: Ties::default(),
@@ -54,6 +55,7 @@ impl Builder {
                 p2p: true,
                 staging_chunk: Bytes::new(1 << 20),
                 default_tp: 0,
+                sources: Vec::new(),
             },
         }
     }
@@ -98,6 +100,7 @@ impl Builder {
         let index = known.unwrap_or_else(|| {
             self.topology.kinds.push(name.to_owned());
             self.topology.contention.push(None);
+            self.topology.contention_source.push(None);
             self.topology.kinds.len() - 1
         });
         index as u16
@@ -132,6 +135,7 @@ impl Builder {
             kind: self.kind(kind),
             bandwidth: BytesPerSecond::of(bandwidth),
             latency: Seconds::of(latency),
+            source: None,
         };
         self.topology.graph.add_edge(from, to, link)
     }
@@ -142,6 +146,8 @@ impl Builder {
             name: name.to_owned(),
             links: links.to_vec(),
             bandwidth: BytesPerSecond::of(bandwidth),
+            half_duplex: false,
+            source: None,
         });
     }
 
