@@ -1,1 +1,99 @@
 //! Tables, JSON, CSV, traces and drawings of results; computes no new numbers.
+//!
+//! The structs here are what the renderers show: plain numbers in seconds and bytes, already
+//! computed by the rooms to the left. [`table`] draws for people, [`json`] and [`csv`] write the
+//! stable formats of `docs/output.md`, [`trace`] writes what ui.perfetto.dev opens.
+
+pub mod csv;
+#[cfg(test)]
+mod fixture;
+pub mod grid;
+pub mod json;
+pub mod names;
+pub mod sensitivity;
+pub mod table;
+pub mod tasks;
+pub mod trace;
+
+use crate::operator::Operator;
+
+/// Whether a schedule was proved to compute its operator.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Verification {
+    /// Every output is complete and no two accesses race.
+    Verified,
+    /// Not checked, and why.
+    NotVerified(String),
+}
+
+/// How sure a predicted time is.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ExpectedError {
+    /// Expected relative error of a time; `None` where nothing was validated.
+    pub relative: Option<f64>,
+    /// Where it comes from.
+    pub basis: String,
+}
+
+/// One strategy on one topology; times in seconds.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Outcome {
+    pub strategy: String,
+    pub makespan: f64,
+    /// Makespan with communication free.
+    pub gemm_only: f64,
+    /// Makespan with computation free.
+    pub comm_only: f64,
+    /// `makespan − gemm_only`: what communication adds.
+    pub exposed: f64,
+    /// Effective communication time: makespan − time of the fastest unsplit GEMM.
+    pub ect: f64,
+    /// `1 − ECT / ECT of sequential`; `None` where sequential's is not positive or missing.
+    pub overlap_efficiency: Option<f64>,
+    /// Sequential's makespan over this one's; `None` where there is no sequential schedule.
+    pub speedup: Option<f64>,
+    pub tasks: usize,
+    /// What bounds most of the critical path.
+    pub bottleneck: String,
+    pub verification: Verification,
+    /// Terms of the explanation; they add up to the makespan.
+    pub terms: Vec<(String, f64)>,
+    /// One sentence of why.
+    pub why: String,
+}
+
+/// A strategy that was not simulated.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Skipped {
+    pub strategy: String,
+    pub reason: String,
+}
+
+/// All strategies on one topology.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Comparison {
+    pub topology: String,
+    pub operator: Operator,
+    /// `stream` or `graph`.
+    pub launch: String,
+    /// Fastest unsplit GEMM of one rank [s]; 0 for a bare collective.
+    pub unsplit_gemm: f64,
+    /// No strategy can be faster [s].
+    pub lower_bound: Option<f64>,
+    pub expected_error: ExpectedError,
+    /// Ascending by makespan; equal ones in the order of the registry.
+    pub results: Vec<Outcome>,
+    pub skipped: Vec<Skipped>,
+}
+
+impl Comparison {
+    /// How far the second is behind the best, relative to the best; `None` with fewer than two.
+    pub fn margin(&self) -> Option<f64> {
+        match self.results.as_slice() {
+            [best, second, ..] if best.makespan > 0.0 => {
+                Some(second.makespan / best.makespan - 1.0)
+            }
+            _ => None,
+        }
+    }
+}
