@@ -84,6 +84,21 @@ pub struct Shared {
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Contention(pub Vec<(u32, f64)>);
 
+impl Contention {
+    /// Efficiency with `flows` flows on the link; 1 where the curve says nothing.
+    pub fn efficiency(&self, flows: u32) -> f64 {
+        let after = self.0.partition_point(|(at, _)| *at < flows);
+        match (after.checked_sub(1).map(|i| self.0[i]), self.0.get(after)) {
+            (Some((n0, e0)), Some(&(n1, e1))) => {
+                e0 + (e1 - e0) * f64::from(flows - n0) / f64::from(n1 - n0)
+            }
+            (None, Some(&(n1, e1))) if n1 == flows => e1,
+            (None, _) => 1.0,
+            (Some((_, e0)), None) => e0,
+        }
+    }
+}
+
 /// One way of moving bytes between two memories.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Path {
@@ -162,5 +177,30 @@ impl Topology {
     /// The GPU profile of GPU `gpu`.
     pub fn device(&self, gpu: u32) -> &Arc<Device> {
         &self.devices[self.gpu_device[gpu as usize] as usize]
+    }
+
+    /// Bytes/s of `link` while `flows` flows cross it: bandwidth × contention efficiency.
+    pub fn capacity(&self, link: LinkId, flows: u32) -> f64 {
+        let Link {
+            kind, bandwidth, ..
+        } = &self.graph[link];
+        let curve = self.contention.get(usize::from(*kind));
+        let efficiency = curve.and_then(Option::as_ref);
+        bandwidth.get() * efficiency.map_or(1.0, |curve| curve.efficiency(flows))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Contention;
+
+    #[test]
+    fn contention_is_linear_between_its_points() {
+        let curve = Contention(vec![(1, 1.0), (2, 0.5), (6, 0.3)]);
+        for (flows, efficiency) in [(0, 1.0), (1, 1.0), (2, 0.5), (4, 0.4), (6, 0.3), (60, 0.3)] {
+            let got: f64 = curve.efficiency(flows);
+            assert!((got - efficiency).abs() < 1e-15, "{flows}: {got}");
+        }
+        assert_eq!(Contention::default().efficiency(3), 1.0);
     }
 }
