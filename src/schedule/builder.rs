@@ -8,7 +8,7 @@ use super::{
 use crate::operator::Operator;
 
 /// Appends to a [`Schedule`].
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct Builder {
     schedule: Schedule,
 }

@@ -10,10 +10,12 @@
 //! `[0, contributions)`.
 
 mod builder;
+pub mod verify;
 
 use crate::operator::Operator;
 
 pub use builder::Builder;
+pub use verify::verify;
 
 /// A rank of the operator; the placement maps it to a GPU.
 #[derive(Copy, Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -192,11 +194,19 @@ pub enum GemmKernel {
 }
 
 /// Collective kinds of the library.
+///
+/// Each slice is cut by rows into as many equal blocks as there are members. Block i belongs to
+/// the member with the i-th lowest **rank**; the ring order of the members is a matter of the
+/// library's route only.
 #[derive(Copy, Clone, Debug, PartialEq, Eq, Hash)]
 pub enum CollectiveKind {
+    /// Block i of every output = the input of member i. In place: input i is block i of output i.
     AllGather,
+    /// Output i = Σ over members of block i of their input. In place: output i is block i of input i.
     ReduceScatter,
+    /// Every output = Σ of the inputs. In place: output and input are the same slice.
     AllReduce,
+    /// Block j of output i = block i of input j. Never in place.
     AllToAll,
 }
 

@@ -1,0 +1,4 @@
+//! The schedule room: verifier, oracle, files.
+
+mod errors;
+mod samples;
