@@ -46,6 +46,11 @@ impl Builder {
         (0..self.schedule.placement.len()).map(|r| Rank(r as u16))
     }
 
+    /// The id of the next task.
+    pub fn next_task(&self) -> TaskId {
+        TaskId(self.schedule.tasks.len() as u32)
+    }
+
     /// A global tensor.
     pub fn tensor(&mut self, name: &str, rows: u32, cols: u32, contributions: u32) -> TensorId {
         self.schedule.tensors.push(Tensor {

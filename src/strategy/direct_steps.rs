@@ -1,0 +1,185 @@
+//! Every rank with every other at once: gather and scatter without forwarding.
+//!
+//! A lane belongs to one peer, so that only copy engines and links limit how many transfers run at
+//! a time. Offset i (1 to n − 1) is how many ranks after the receiver (gather) or the sender
+//! (scatter) the other one is: every rank begins with a different peer.
+
+use super::hand_over;
+use super::layout::{COMPUTE, each_of, split};
+use crate::schedule::{
+    BufferId, Builder, Compute, Dep, Lane, Mover, Rank, Slice, TaskId, TensorId,
+};
+
+/// How shards are exchanged.
+#[derive(Copy, Clone, Debug)]
+pub(super) struct Exchange {
+    pub ranks: usize,
+    /// Rows of a shard.
+    pub shard: u32,
+    /// Pieces of a shard.
+    pub chunks: u32,
+    pub mover: Mover,
+    /// Whether the sender issues the copies, or the receiver.
+    pub push: bool,
+}
+
+/// Ids of transfers by offset, rank and chunk.
+#[derive(Copy, Clone, Debug)]
+pub(super) struct Ids {
+    exchange: Exchange,
+    base: u32,
+}
+
+impl Ids {
+    /// Gather: `rank` receives. Scatter: `rank` sends.
+    pub(super) fn at(&self, offset: usize, rank: Rank, chunk: u32) -> TaskId {
+        let Exchange { ranks, chunks, .. } = self.exchange;
+        let index = ((offset - 1) * ranks + usize::from(rank.0)) * chunks as usize;
+        TaskId(self.base + index as u32 + chunk)
+    }
+}
+
+impl Exchange {
+    /// The rank `by` after `rank`.
+    pub(super) fn after(&self, rank: Rank, by: usize) -> Rank {
+        Rank(((usize::from(rank.0) + by) % self.ranks) as u16)
+    }
+
+    /// The rank `by` before `rank`.
+    pub(super) fn before(&self, rank: Rank, by: usize) -> Rank {
+        self.after(rank, self.ranks - by)
+    }
+
+    /// Chunk `chunk` of a shard: (first row, rows).
+    pub(super) fn chunk(&self, chunk: u32) -> (u32, u32) {
+        split(self.shard, chunk, self.chunks)
+    }
+
+    /// Who issues a copy.
+    pub(super) fn issuer(&self, from: Rank, to: Rank) -> Rank {
+        if self.push { from } else { to }
+    }
+
+    /// How `reader` learns that a chunk has landed, other than inside a running kernel.
+    fn landed(&self, from: Rank, reader: Rank) -> crate::schedule::Via {
+        hand_over(self.issuer(from, reader), reader)
+    }
+
+    /// All offsets, ranks and chunks in the order of their tasks.
+    fn each(&self) -> impl Iterator<Item = (usize, Rank, u32)> + use<> {
+        let (ranks, chunks) = (self.ranks, self.chunks);
+        (1..ranks).flat_map(move |offset| {
+            (0..ranks).flat_map(move |rank| {
+                (0..chunks).map(move |chunk| (offset, Rank(rank as u16), chunk))
+            })
+        })
+    }
+
+    fn ids(&self, b: &Builder) -> Ids {
+        Ids {
+            exchange: *self,
+            base: b.next_task().0,
+        }
+    }
+
+    /// Copies every shard (rows by rank number) to every other rank. A chunk waits for
+    /// `ready(owner, chunk)`.
+    pub(super) fn gather(
+        &self,
+        b: &mut Builder,
+        buffers: &[BufferId],
+        ready: impl Fn(Rank, u32) -> Option<TaskId>,
+    ) -> Ids {
+        let ids = self.ids(b);
+        let mover = each_of(self.mover, self.ranks - 1);
+        for (offset, to, chunk) in self.each() {
+            let owner = self.after(to, offset);
+            let (row, rows) = self.chunk(chunk);
+            let row = u32::from(owner.0) * self.shard + row;
+            let source = b.rows(buffers[usize::from(owner.0)], 0, row, rows);
+            let target = b.rows(buffers[usize::from(to.0)], 0, row, rows);
+            let issuer = self.issuer(owner, to);
+            let dep = ready(owner, chunk).map(|task| Dep {
+                task,
+                via: hand_over(owner, issuer),
+            });
+            let lane = Lane(offset as u16);
+            b.transfer(issuer, lane, source, target, mover, dep.as_slice());
+        }
+        ids
+    }
+
+    /// Copies the part of every rank's `x` that belongs to another to where `to(owner, offset)` of
+    /// that rank's landing place begins. A chunk waits for `ready(sender, offset, chunk)`.
+    pub(super) fn scatter(
+        &self,
+        b: &mut Builder,
+        x: &[BufferId],
+        to: impl Fn(&Builder, Rank, usize) -> Slice,
+        ready: impl Fn(Rank, usize, u32) -> Option<Dep>,
+    ) -> Ids {
+        let ids = self.ids(b);
+        let mover = each_of(self.mover, self.ranks - 1);
+        for (offset, from, chunk) in self.each() {
+            let owner = self.after(from, offset);
+            let (row, rows) = self.chunk(chunk);
+            let first = u32::from(owner.0) * self.shard + row;
+            let source = b.rows(x[usize::from(from.0)], 0, first, rows);
+            let target = to(b, owner, offset).rows(row, rows);
+            let dep = ready(from, offset, chunk);
+            let issuer = self.issuer(from, owner);
+            let lane = Lane(offset as u16);
+            b.transfer(issuer, lane, source, target, mover, dep.as_slice());
+        }
+        ids
+    }
+
+    /// A landing slot for every other rank's shard.
+    pub(super) fn landing(&self, b: &mut Builder, tensor: TensorId, cols: u32) -> Vec<BufferId> {
+        let slots = (self.ranks - 1) as u16;
+        b.ranks()
+            .map(|rank| b.scratch("landing", tensor, rank, self.shard, cols, slots))
+            .collect()
+    }
+
+    /// Scatters and then sums what landed and the own part of `x` into `home(rank)`. Returns the
+    /// reductions by rank.
+    pub(super) fn reduce_scatter(
+        &self,
+        b: &mut Builder,
+        x: &[BufferId],
+        landing: &[BufferId],
+        home: impl Fn(&Builder, Rank) -> Slice,
+        ready: impl Fn(Rank, usize, u32) -> Option<Dep>,
+    ) -> Vec<TaskId> {
+        let slot = |b: &Builder, owner: Rank, offset: usize| {
+            b.rows(
+                landing[usize::from(owner.0)],
+                offset as u16 - 1,
+                0,
+                self.shard,
+            )
+        };
+        let ids = self.scatter(b, x, slot, ready);
+        let mut after = Vec::new();
+        let mut tasks = Vec::with_capacity(self.ranks);
+        for rank in b.ranks() {
+            after.clear();
+            let row = u32::from(rank.0) * self.shard;
+            let mut inputs = vec![b.rows(x[usize::from(rank.0)], 0, row, self.shard)];
+            for offset in 1..self.ranks {
+                let from = self.before(rank, offset);
+                inputs.push(slot(b, rank, offset));
+                let via = self.landed(from, rank);
+                after.extend((0..self.chunks).map(|chunk| Dep {
+                    task: ids.at(offset, from, chunk),
+                    via,
+                }));
+            }
+            let out = home(b, rank);
+            let sum = Compute::Reduce { inputs, out };
+            tasks.push(b.compute(rank, COMPUTE, None, sum, &after));
+        }
+        tasks
+    }
+}

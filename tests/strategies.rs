@@ -1,0 +1,245 @@
+//! Strategies: docs and goldens for every registry entry, and schedules of the right shape.
+
+use std::fmt::Write as _;
+
+use duet::device::DType;
+use duet::operator::{Kind, Operator};
+use duet::schedule::{Compute, Schedule, Via, Work};
+use duet::strategy::{self, Skip};
+use duet::topology::Topology;
+use duet::topology::build::Builder;
+use duet::units::Bytes;
+
+const SIZES: [u32; 4] = [2, 3, 4, 8];
+
+/// GPUs behind one switch.
+fn switch(gpus: usize) -> Topology {
+    let mut b = Builder::new("switch");
+    let ids = b.gpus(gpus);
+    let hub = b.switch("s");
+    for gpu in ids {
+        b.link(gpu, hub, "nvlink", 50e9, 500e-9);
+    }
+    b.build()
+}
+
+/// Rows, columns and k that every strategy can cut at tp = 2, 3, 4 and 8.
+fn small(kind: Kind, tp: u32) -> Operator {
+    let tp64 = u64::from(tp);
+    if kind.is_fused() {
+        Operator::gemm(kind, 16 * tp64, 2 * tp64, 3 * tp64, tp, DType::Bf16)
+    } else {
+        Operator::collective(kind, Bytes::new(tp64 * 64), tp, DType::Bf16)
+    }
+    .expect("a valid operator")
+}
+
+fn build(text: &str, operator: &Operator) -> Result<Schedule, Skip> {
+    let placement: Vec<u32> = (0..operator.tp).collect();
+    let topology = switch(operator.tp as usize);
+    strategy::parse(text)
+        .expect("a strategy")
+        .build(operator, &topology, &placement)
+}
+
+/// One line per task: what it does, on what, after what.
+fn list(schedule: &Schedule) -> String {
+    let mut text = format!("{} by {}\n", schedule.operator, schedule.strategy);
+    for (id, task) in schedule.tasks.iter().enumerate() {
+        let id = duet::schedule::TaskId(id as u32);
+        let slice = |s| schedule.describe_slice(s);
+        write!(text, "{}", schedule.describe(id)).unwrap();
+        if let Some(launch) = task.launch {
+            let name = &schedule.launches[launch.index()].name;
+            write!(text, " in {name}").unwrap();
+        }
+        match &task.work {
+            Work::Transfer { from, to, mover } => {
+                write!(text, " {} -> {} {mover:?}", slice(from), slice(to)).unwrap();
+            }
+            Work::Compute(c) => match &schedule.computes[c.index()] {
+                Compute::Gemm {
+                    a,
+                    b,
+                    out,
+                    accumulate,
+                    kernel,
+                    ..
+                } => {
+                    let sign = if *accumulate { "+=" } else { "=" };
+                    let (out, a, b) = (slice(out), slice(a), slice(b));
+                    write!(text, " {out} {sign} {a} x {b} {kernel:?}").unwrap();
+                }
+                Compute::Reduce { inputs, out } => {
+                    let inputs: Vec<String> = inputs.iter().map(slice).collect();
+                    write!(text, " {} = {}", slice(out), inputs.join(" + ")).unwrap();
+                }
+                Compute::Pointwise { .. } => text.push_str(" pointwise"),
+            },
+            Work::Collective(c) => {
+                let collective = &schedule.collectives[c.index()];
+                let member = collective.members.iter().find(|m| m.task == id).unwrap();
+                let (input, output) = (slice(&member.input), slice(&member.output));
+                write!(text, " {:?} {input} -> {output}", collective.kind).unwrap();
+            }
+        }
+        for dep in schedule.deps(id) {
+            write!(text, " after {} {:?}", dep.task.0, dep.via).unwrap();
+        }
+        text.push('\n');
+    }
+    text
+}
+
+/// Bytes that each rank's transfers send to other ranks.
+fn sent(schedule: &Schedule) -> Vec<u64> {
+    let mut sent = vec![0; schedule.placement.len()];
+    for task in &schedule.tasks {
+        if let Work::Transfer { from, to, .. } = task.work {
+            let source = schedule.rank_of(&from);
+            if source != schedule.rank_of(&to) {
+                sent[usize::from(source.0)] += schedule.bytes(&from);
+            }
+        }
+    }
+    sent
+}
+
+#[test]
+fn every_strategy_has_docs_a_row_and_unique_names() {
+    let page = include_str!("../docs/strategies.md");
+    let mut names = Vec::new();
+    for strategy in strategy::registry() {
+        let name = strategy.name();
+        assert!(strategy.summary().ends_with('.'), "{name}: no summary");
+        let row = page
+            .lines()
+            .find(|line| line.starts_with(&format!("| `{name}` |")));
+        assert!(row.is_some(), "{name}: no row in docs/strategies.md");
+        for param in strategy.params() {
+            assert!(!param.about.is_empty(), "{name}: {} has no doc", param.name);
+            assert!(
+                page.contains(&format!("`{}=", param.name)),
+                "{name}: docs/strategies.md does not explain `{}=`",
+                param.name
+            );
+        }
+        assert!(
+            Kind::ALL.into_iter().any(|kind| strategy.applies(kind)),
+            "{name} performs nothing"
+        );
+        for setting in strategy.tried() {
+            let text = format!("{name}:{setting}");
+            let choice = strategy::parse(&text).expect("what is tried must parse");
+            let row = row.unwrap();
+            assert!(
+                row.contains(&format!("`{choice}`")),
+                "{choice}: not in its row"
+            );
+        }
+        names.push(name);
+    }
+    names.sort_unstable();
+    names.dedup();
+    assert_eq!(names.len(), strategy::registry().len());
+}
+
+#[test]
+fn golden_schedules() {
+    // Every strategy on the first operator it performs, and on those listed; two or four ranks.
+    for strategy in strategy::registry() {
+        let name = strategy.name();
+        for kind in Kind::ALL.into_iter().filter(|kind| strategy.applies(*kind)) {
+            let tp = if kind == Kind::AllToAll { 4 } else { 2 };
+            let Ok(schedule) = build(name, &small(kind, tp)) else {
+                continue;
+            };
+            insta::assert_snapshot!(format!("{name}-{kind}"), list(&schedule));
+        }
+    }
+}
+
+#[test]
+fn everything_tried_builds_or_says_why_not() {
+    for kind in Kind::ALL {
+        for tp in SIZES {
+            let operator = small(kind, tp);
+            for choice in strategy::candidates(&operator) {
+                match build(&choice.to_string(), &operator) {
+                    Ok(schedule) => {
+                        assert_eq!(schedule.strategy, choice.to_string());
+                        assert_eq!(schedule.dep_start.len(), schedule.tasks.len() + 1);
+                        for (id, _) in schedule.tasks.iter().enumerate() {
+                            let id = duet::schedule::TaskId(id as u32);
+                            assert!(schedule.deps(id).iter().all(|dep| dep.task < id));
+                        }
+                    }
+                    Err(skip) => assert!(skip.reason.len() > 10, "{choice}: {skip}"),
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn ring_all_gather_is_one_wait_per_transfer() {
+    for n in SIZES {
+        let operator = small(Kind::AllGather, n);
+        let schedule = build("ring", &operator).unwrap();
+        let n = n as usize;
+        assert_eq!(schedule.tasks.len(), n * (n - 1));
+        // The first step waits for nothing.
+        assert_eq!(schedule.deps.len(), n * (n - 2));
+        assert!(schedule.deps.iter().all(|dep| dep.via == Via::StreamFlag));
+    }
+}
+
+#[test]
+fn every_rank_sends_the_least_bytes() {
+    // (n − 1)/n · S, all-reduce 2(n − 1)/n · S; an all-to-all round a ring sends them once per hop.
+    for n in SIZES {
+        for (kind, names) in [
+            (Kind::AllGather, &["ring", "direct"][..]),
+            (Kind::ReduceScatter, &["ring", "direct"]),
+            (Kind::AllReduce, &["ring", "direct"]),
+            (Kind::AllToAll, &["direct"]),
+        ] {
+            let operator = small(kind, n);
+            for name in names {
+                let schedule = build(name, &operator).unwrap();
+                let least = operator.bytes_per_rank() as u64;
+                assert_eq!(
+                    sent(&schedule),
+                    vec![least; n as usize],
+                    "{name} {kind} {n}"
+                );
+            }
+        }
+        // Hops forwards 1 + … + n/2, backwards 1 + … + (n − 1)/2, S/n each.
+        let operator = small(Kind::AllToAll, n);
+        let (f, b) = (u64::from(n / 2), u64::from((n - 1) / 2));
+        let hops = f * (f + 1) / 2 + b * (b + 1) / 2;
+        let schedule = build("ring", &operator).unwrap();
+        let bytes = hops * operator.message_bytes() / u64::from(n);
+        assert_eq!(sent(&schedule), vec![bytes; n as usize]);
+    }
+}
+
+#[test]
+fn what_cannot_be_is_skipped_in_words() {
+    let said = |text: &str, kind, tp| build(text, &small(kind, tp)).unwrap_err().reason;
+    assert_eq!(
+        said("ring", Kind::AgGemm, 4),
+        "`ring` does not perform ag-gemm"
+    );
+    let operator = small(Kind::AllGather, 4);
+    let choice = strategy::parse("ring").unwrap();
+    let skip = choice.build(&operator, &switch(4), &[0, 1, 2]).unwrap_err();
+    assert_eq!(skip.reason, "3 ranks are placed, but the operator has 4");
+    let skip = choice.build(&operator, &switch(3), &[0, 1, 2, 3]);
+    assert_eq!(skip.unwrap_err().reason, "GPU 3 is none of switch's 3");
+    assert_eq!(
+        said("ring:chunks=64", Kind::AllGather, 4),
+        "a shard of 1 rows cannot be cut into 64 chunks"
+    );
+}
