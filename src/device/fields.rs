@@ -21,6 +21,18 @@ pub(super) enum Slot<'d> {
 }
 
 impl Slot<'_> {
+    /// What a value looks like, for messages.
+    pub(super) const fn example(&self) -> &'static str {
+        match self {
+            Self::Time(_) => "2 us",
+            Self::Rate(_) => "450 GB/s",
+            Self::Flops(_) => "989 TFLOP/s",
+            Self::Size(_) => "80 GiB",
+            Self::Count(_) => "132",
+            Self::Share(_) => "0.9",
+        }
+    }
+
     /// Writes the value that `text` states.
     ///
     /// # Errors
@@ -198,7 +210,7 @@ pub fn set(device: &mut Device, field: &str, value: &str) -> Result<(), String> 
 }
 
 /// Maps of a profile; their name alone stands for all entries.
-const MAPS: [&str; 2] = ["compute.peak", "library.efficiency"];
+pub(super) const MAPS: [&str; 2] = ["compute.peak", "library.efficiency"];
 
 /// Whether `wanted` is `name` or its last parts.
 fn ends_with(name: &str, wanted: &str) -> bool {

@@ -1,17 +1,22 @@
 //! What one GPU can do: GEMM time, memory bandwidth, SMs, copy engines, launch and sync costs.
 //!
-//! A [`Device`] is read from `topologies/gpus/*.yaml`; it knows nothing of links.
+//! A [`Device`] is read from `topologies/gpus/*.yaml` (format: [`read`]); it knows nothing of
+//! links.
 
 mod fields;
 pub mod gemm;
 mod ideal;
+mod measured;
 mod parse;
+mod section;
 mod shipped;
+mod source;
 
 pub use fields::set;
 pub use ideal::ideal;
-pub use parse::{DeviceError, load};
+pub use parse::{DeviceError, load, parse, read};
 pub use shipped::names;
+pub use source::KINDS as SOURCE_KINDS;
 
 use crate::units::{Bytes, BytesPerSecond, FlopsPerSecond, Seconds};
 
@@ -174,4 +179,30 @@ pub struct Device {
     pub costs: Costs,
     /// The collective library.
     pub library: Library,
+}
+
+impl Device {
+    /// Arithmetic rate of all SMs under sustained load [FLOP/s]; `None` when it lacks `dtype`.
+    pub fn rate(&self, dtype: DType) -> Option<f64> {
+        let (_, peak) = self.peak.iter().find(|(known, _)| *known == dtype)?;
+        Some(peak.get() * self.sustained)
+    }
+
+    /// Seconds of an elementwise kernel (a reduction, a pointwise step) that reads and writes
+    /// `bytes` in all, launch excluded.
+    pub fn elementwise_time(&self, bytes: f64) -> f64 {
+        bytes / self.elementwise.get()
+    }
+
+    /// Rate of an SM copy by `blocks` thread blocks over a link of `bandwidth` [bytes/s]: each
+    /// block adds its share until the link's reachable part is full.
+    ///
+    /// ```
+    /// let gpu = duet::device::ideal();
+    /// assert_eq!(gpu.sm_copy_rate(1, 50e9), 50e9);
+    /// ```
+    pub fn sm_copy_rate(&self, blocks: u32, bandwidth: f64) -> f64 {
+        let blocks = f64::from(blocks.max(1)) * self.sm_copy.get();
+        blocks.min(bandwidth * self.sm_copy_efficiency)
+    }
 }
