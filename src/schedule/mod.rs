@@ -10,11 +10,13 @@
 //! `[0, contributions)`.
 
 mod builder;
+pub mod interpret;
 pub mod verify;
 
 use crate::operator::Operator;
 
 pub use builder::Builder;
+pub use interpret::interpret;
 pub use verify::verify;
 
 /// A rank of the operator; the placement maps it to a GPU.

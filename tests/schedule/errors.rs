@@ -1,5 +1,6 @@
 //! One fault of each kind, and the words it is reported in.
 
+use duet::schedule::interpret;
 use duet::schedule::verify::{Limits, Verified, verify};
 use duet::schedule::{Schedule, Slice, TaskId, Work};
 
@@ -34,6 +35,8 @@ fn transfer(schedule: &mut Schedule, task: usize) -> (&mut Slice, &mut Slice) {
 fn samples_verify() {
     for tp in [1, 2, 3, 4, 8] {
         for (name, schedule) in samples::all(tp) {
+            let interpreted = interpret(&schedule, 1, 20);
+            assert_eq!(interpreted, Ok(()), "{name} over {tp}");
             let verified = verify(&schedule, &Limits::default());
             assert!(
                 matches!(verified, Ok(Verified::Yes { .. })),
