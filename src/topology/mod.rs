@@ -5,6 +5,7 @@
 //! pipelined chunks.
 
 pub mod build;
+pub mod rings;
 pub mod route;
 
 use std::sync::Arc;
