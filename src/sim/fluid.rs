@@ -53,6 +53,13 @@ const OWN: u32 = u32::MAX;
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub struct FlowId(u32);
 
+impl FlowId {
+    /// A small number, used again after the flow is removed.
+    pub const fn index(self) -> usize {
+        self.0 as usize
+    }
+}
+
 /// How much of a resource a flow uses per unit of speed.
 #[derive(Copy, Clone, Debug, PartialEq)]
 pub struct Usage {
@@ -92,10 +99,24 @@ struct Flow {
     tag: u32,
 }
 
+/// What a flow is asked about once, at its end.
+#[derive(Copy, Clone, Debug)]
+struct History {
+    work: f64,
+    /// Since when `Flow::limit` holds.
+    limit_since: f64,
+    /// The longest stretch of time with one limit, and that limit.
+    longest: f64,
+    longest_limit: u32,
+}
+
 impl Flow {
     /// Books the work done at the old speed and goes on at `rate`.
-    fn set_rate(&mut self, rate: f64, limit: u32, now: f64) {
-        self.limit = limit;
+    fn set_rate(&mut self, rate: f64, limit: u32, now: f64, history: &mut History) {
+        if limit != self.limit || self.since.is_nan() {
+            history.leave(self.limit, now);
+            self.limit = limit;
+        }
         if self.since.is_nan() {
             self.since = now;
         } else if rate != self.rate {
@@ -108,6 +129,17 @@ impl Flow {
     /// When it ends at its present speed.
     fn end(&self) -> f64 {
         self.since + self.remaining / self.rate
+    }
+}
+
+impl History {
+    /// The limit that held until `now` gives way to another.
+    fn leave(&mut self, limit: u32, now: f64) {
+        let stretch = now - self.limit_since;
+        if stretch > self.longest {
+            (self.longest, self.longest_limit) = (stretch, limit);
+        }
+        self.limit_since = now;
     }
 }
 
@@ -156,6 +188,8 @@ pub struct Fluid {
     resources: Vec<Resource>,
     members: Vec<Vec<Member>>,
     flows: Vec<Flow>,
+    /// By flow.
+    history: Vec<History>,
     usages: Vec<Use>,
     free_flows: Vec<u32>,
     /// Free stretches of `usages`, by length.
@@ -194,6 +228,7 @@ impl Fluid {
             resources: capacities.iter().map(resource).collect(),
             members: vec![Vec::new(); capacities.len()],
             flows: Vec::new(),
+            history: Vec::new(),
             usages: Vec::new(),
             free_flows: Vec::new(),
             free_usages: Vec::new(),
@@ -247,13 +282,21 @@ impl Fluid {
             limit: OWN,
             tag,
         };
+        let history = History {
+            work,
+            limit_since: f64::NAN,
+            longest: f64::NEG_INFINITY,
+            longest_limit: OWN,
+        };
         let id = match self.free_flows.pop() {
             Some(id) => {
                 self.flows[id as usize] = flow;
+                self.history[id as usize] = history;
                 id
             }
             None => {
                 self.flows.push(flow);
+                self.history.push(history);
                 self.flows.len() as u32 - 1
             }
         };
@@ -342,12 +385,40 @@ impl Fluid {
         (flow.remaining - flow.rate * (now - flow.since)).max(0.0)
     }
 
-    /// What limits the flow now.
-    pub fn limit(&self, id: FlowId) -> Limit {
-        match self.flows[id.0 as usize].limit {
+    /// What limited the flow for its longest stretch of time up to `now`.
+    pub fn limit_for_most(&self, id: FlowId, now: f64) -> Limit {
+        let flow = &self.flows[id.0 as usize];
+        let history = &self.history[id.0 as usize];
+        let last_is_longest = now - history.limit_since >= history.longest;
+        match if last_is_longest {
+            flow.limit
+        } else {
+            history.longest_limit
+        } {
             OWN => Limit::Own,
             resource => Limit::Resource(resource),
         }
+    }
+
+    /// The work that the flow was added with.
+    pub fn work(&self, id: FlowId) -> f64 {
+        self.history[id.0 as usize].work
+    }
+
+    /// What the flow uses.
+    pub fn usages(&self, id: FlowId) -> impl Iterator<Item = Usage> {
+        let flow = &self.flows[id.0 as usize];
+        self.usages[flow.first as usize..(flow.first + flow.len) as usize]
+            .iter()
+            .map(|u| Usage {
+                resource: u.resource,
+                per_unit: u.per_unit,
+            })
+    }
+
+    /// Number of flows on a resource.
+    pub fn flows_on(&self, resource: u32) -> usize {
+        self.members[resource as usize].len()
     }
 
     /// Use of a resource now.
@@ -399,7 +470,7 @@ impl Fluid {
         for id in std::mem::take(&mut self.loose) {
             let flow = &mut self.flows[id as usize];
             let bound = flow.bound;
-            flow.set_rate(bound, OWN, now);
+            flow.set_rate(bound, OWN, now, &mut self.history[id as usize]);
             flow.solve = solve;
             let end = flow.end();
             self.ends.push(end, (id, solve));
@@ -450,7 +521,7 @@ impl Fluid {
         }
         let solve = self.solves;
         let flow = &mut self.flows[only.flow as usize];
-        flow.set_rate(rate, limit, now);
+        flow.set_rate(rate, limit, now, &mut self.history[only.flow as usize]);
         flow.solve = solve;
         let end = flow.end();
         self.ends.push(end, (only.flow, solve));
@@ -578,7 +649,7 @@ impl Fluid {
     fn freeze(&mut self, f: u32, rate: f64, limit: u32, now: f64) {
         let flow = &mut self.flows[f as usize];
         flow.frozen = self.solves;
-        flow.set_rate(rate, limit, now);
+        flow.set_rate(rate, limit, now, &mut self.history[f as usize]);
         let (first, len, weight) = (flow.first as usize, flow.len as usize, flow.weight);
         for u in &self.usages[first..first + len] {
             let r = &mut self.resources[u.resource as usize];

@@ -1,5 +1,11 @@
 //! What a performer returns: start and end of every task, what bound it, and the critical path.
 
+mod critical;
+mod explanation;
+
+pub use critical::critical_path;
+pub use explanation::{Explanation, Term};
+
 use crate::schedule::TaskId;
 use crate::topology::LinkId;
 

@@ -1,0 +1,612 @@
+//! The event engine: steps become ready, take what they hold, start, flow, and end.
+//!
+//! Events are handled in batches: everything within a relative [`TIE`] of the first event happens
+//! at the same instant, all starts and ends of a batch are booked, and only then are the touched
+//! components of the fluid model solved again.
+
+use super::cost::{Cost, Costs};
+use super::fluid::{FlowId, Fluid, Limit, TIE, Usage};
+use super::graph::{Graph, NONE};
+use super::kernels::Kernels;
+use super::machine::{Machine, Way};
+use super::pool::{Pool, Request};
+use super::queue::Queue;
+use super::staging::Staging;
+use super::{Options, SimError, host};
+use crate::schedule::{CollectiveId, Mover, Schedule, TaskId, Via, Work};
+use crate::timeline::{Bound, Cause, Counter, LinkUse, Sample, Span, Timeline};
+use crate::topology::{LinkId, Topology};
+
+/// Flow tags and engine requests from here on are stretches of staged transfers; below, tasks.
+pub(super) const STRETCH: u32 = 1 << 31;
+
+/// What happens at a point in time.
+#[derive(Copy, Clone, Debug)]
+pub(super) enum Event {
+    /// A step's conditions are met.
+    Ready(u32),
+    /// A task's start-up is over, or a stretch's ([`STRETCH`]).
+    Flow(u32),
+    /// A fused kernel's first tile group may open.
+    Open(u32),
+}
+
+/// Copy-engine kinds of a GPU.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub(super) enum EngineKind {
+    PeerOut,
+    PeerIn,
+    HostToDevice,
+    DeviceToHost,
+}
+
+/// State of one simulation.
+pub(super) struct Engine<'a> {
+    pub schedule: &'a Schedule,
+    pub topology: &'a Topology,
+    pub options: Options,
+    pub costs: Costs<'a>,
+    pub fluid: Fluid,
+    pub events: Queue<Event>,
+    pub graph: Graph,
+    /// One per step; `ready` is the latest condition so far until the step starts.
+    pub spans: Vec<Span>,
+    /// Start of the flow phase by flow slot [s], to tell latency from bandwidth.
+    flowing_since: Vec<f64>,
+    /// Copy engines: 4 per GPU in the order of [`EngineKind`].
+    engines: Vec<Pool<u32>>,
+    pub kernels: Kernels,
+    pub staging: Staging,
+    /// Steps to handle at this instant.
+    ready_now: Vec<u32>,
+    /// Tasks that ended at this instant.
+    ended_now: Vec<u32>,
+    /// Members of each collective that have not arrived.
+    absent: Vec<u32>,
+    links: Vec<LinkUse>,
+    busy_since: Vec<f64>,
+    samples: Vec<Sample>,
+    pub usages: Vec<Usage>,
+    ended: usize,
+}
+
+impl<'a> Engine<'a> {
+    pub fn new(
+        schedule: &'a Schedule,
+        topology: &'a Topology,
+        options: Options,
+    ) -> Result<Self, SimError> {
+        let gpus = topology.gpus.len();
+        if let Some((rank, &gpu)) =
+            (schedule.placement.iter().enumerate()).find(|(_, gpu)| **gpu as usize >= gpus)
+        {
+            return Err(SimError::Placement {
+                rank,
+                gpu,
+                topology: topology.name.clone(),
+                gpus,
+            });
+        }
+        let machine = Machine::new(topology, options.terms);
+        let graph = Graph::new(schedule);
+        let unstarted = Span {
+            ready: 0.0,
+            start: 0.0,
+            end: 0.0,
+            cause: Cause::Start,
+            bound: Bound::Nothing,
+        };
+        let engines = (0..gpus as u32).flat_map(|gpu| {
+            let e = topology.device(gpu).engines;
+            [e.peer, e.peer, e.h2d, e.d2h].map(Pool::new)
+        });
+        let links = machine.links;
+        Ok(Self {
+            schedule,
+            topology,
+            options,
+            fluid: machine.fluid(),
+            kernels: Kernels::new(schedule, topology, options.terms)?,
+            costs: Costs {
+                schedule,
+                machine,
+                options,
+            },
+            events: Queue::new(),
+            spans: vec![unstarted; graph.waiting.len()],
+            graph,
+            flowing_since: Vec::new(),
+            engines: engines.collect(),
+            staging: Staging::default(),
+            ready_now: Vec::new(),
+            ended_now: Vec::new(),
+            absent: (schedule.collectives.iter())
+                .map(|c| c.members.len() as u32)
+                .collect(),
+            links: vec![LinkUse::default(); links],
+            busy_since: vec![0.0; links],
+            samples: Vec::new(),
+            usages: Vec::new(),
+            ended: 0,
+        })
+    }
+
+    pub fn run(mut self) -> Result<Timeline, SimError> {
+        self.submit();
+        let (mut batch, mut due) = (Vec::new(), Vec::new());
+        let mut now = 0.0;
+        self.settle(now)?;
+        self.solve(now);
+        loop {
+            let next = [self.events.next_time(), self.fluid.next_end()];
+            let Some(time) = next.into_iter().flatten().reduce(f64::min) else {
+                break;
+            };
+            if time.is_infinite() {
+                break; // flows that never end: reported below
+            }
+            now = time.max(now);
+            let until = now * (1.0 + TIE);
+            due.clear();
+            self.fluid.take_due(until, &mut due);
+            for &flow in &due {
+                self.flow_ended(flow, now)?;
+            }
+            self.settle(now)?;
+            while self.events.next_time().is_some_and(|time| time <= until) {
+                self.events.pop_into(&mut batch);
+                for &event in &batch {
+                    self.handle(event, now)?;
+                }
+                self.settle(now)?;
+            }
+            self.solve(now);
+        }
+        self.finish()
+    }
+
+    /// Enters the host's submissions and starts what waits for nothing.
+    fn submit(&mut self) {
+        if self.options.terms.sync_and_launch
+            && let Some(times) =
+                host::submissions(self.schedule, self.topology, self.options.launch)
+        {
+            for (t, time) in times.into_iter().enumerate() {
+                let task = &self.schedule.tasks[t];
+                let step = match task.launch {
+                    Some(launch) if self.graph.launch_first[launch.index()] == t as u32 => {
+                        self.graph.launch_step(launch)
+                    }
+                    _ => t as u32,
+                };
+                let span = &mut self.spans[step as usize];
+                if time > span.ready {
+                    span.ready = time;
+                    span.cause = Cause::Host;
+                }
+            }
+        }
+        for step in 0..self.graph.waiting.len() as u32 {
+            if self.graph.waiting[step as usize] == 0 {
+                self.conditions_met(step, 0.0);
+            }
+        }
+    }
+
+    fn conditions_met(&mut self, step: u32, now: f64) {
+        let ready = self.spans[step as usize].ready;
+        if ready > now {
+            self.events.push(ready, Event::Ready(step));
+        } else {
+            self.ready_now.push(step);
+        }
+    }
+
+    /// Handles steps that became ready and tasks that ended until this instant brings no more.
+    fn settle(&mut self, now: f64) -> Result<(), SimError> {
+        let (mut steps, mut tasks) = (Vec::new(), Vec::new());
+        while !self.ready_now.is_empty() || !self.ended_now.is_empty() {
+            std::mem::swap(&mut tasks, &mut self.ended_now);
+            for task in tasks.drain(..) {
+                self.task_ended(task, now)?;
+            }
+            std::mem::swap(&mut steps, &mut self.ready_now);
+            for step in steps.drain(..) {
+                self.step_ready(step, now)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn handle(&mut self, event: Event, now: f64) -> Result<(), SimError> {
+        match event {
+            Event::Ready(step) => self.step_ready(step, now),
+            Event::Flow(unit) if unit >= STRETCH => self.stretch_flows(unit - STRETCH, now),
+            Event::Flow(task) => self.task_flows(task, now),
+            Event::Open(launch) => {
+                let first = self.graph.launch_first[launch as usize];
+                self.condition(first, now, Cause::Start, now);
+                Ok(())
+            }
+        }
+    }
+
+    /// One condition of `step` is met, effective at `at`.
+    fn condition(&mut self, step: u32, at: f64, cause: Cause, now: f64) {
+        let span = &mut self.spans[step as usize];
+        if at > span.ready || (at == span.ready && span.cause == Cause::Start) {
+            span.ready = at;
+            span.cause = cause;
+        }
+        let waiting = &mut self.graph.waiting[step as usize];
+        *waiting -= 1;
+        if *waiting == 0 {
+            self.conditions_met(step, now);
+        }
+    }
+
+    fn step_ready(&mut self, step: u32, now: f64) -> Result<(), SimError> {
+        if step >= self.graph.tasks {
+            return self.launch_ready(step - self.graph.tasks, now);
+        }
+        let work = self.schedule.tasks[step as usize].work;
+        match work {
+            Work::Transfer { from, to, mover } => {
+                let bytes = self.schedule.bytes(&from);
+                let (src, dst) = (self.costs.gpu_of(&from), self.costs.gpu_of(&to));
+                if bytes == 0 || !self.options.terms.communication {
+                    self.start(step, now);
+                    self.ended_now.push(step);
+                    return Ok(());
+                }
+                match mover {
+                    _ if src == dst => self.kernel_ready(step, now),
+                    Mover::Sm { .. } => self.kernel_ready(step, now),
+                    Mover::CopyEngine => match self.costs.machine.way(src, dst)? {
+                        Way::Direct(_) => {
+                            let gpu = self.costs.gpu(step);
+                            let kind = if gpu == src {
+                                EngineKind::PeerOut
+                            } else {
+                                EngineKind::PeerIn
+                            };
+                            if self.take_engine(gpu, kind, step) {
+                                self.begin_transfer(step, now)?;
+                            }
+                            Ok(())
+                        }
+                        Way::Paths(paths) => {
+                            self.start(step, now);
+                            self.start_paths(step, &paths, bytes as f64, mover, now)
+                        }
+                    },
+                }
+            }
+            Work::Compute(_) | Work::Collective(_) => self.kernel_ready(step, now),
+        }
+    }
+
+    /// Takes a copy engine for `unit` (a task or a stretch) or queues for it.
+    pub fn take_engine(&mut self, gpu: u32, kind: EngineKind, unit: u32) -> bool {
+        let request = Request {
+            who: unit,
+            want: 1,
+            fixed: true,
+        };
+        self.engines[gpu as usize * 4 + kind as usize]
+            .request(request)
+            .is_some()
+    }
+
+    /// Gives a copy engine back and starts whoever is next in its queue.
+    pub fn release_engine(
+        &mut self,
+        gpu: u32,
+        kind: EngineKind,
+        by: u32,
+        now: f64,
+    ) -> Result<(), SimError> {
+        let pool = &mut self.engines[gpu as usize * 4 + kind as usize];
+        pool.release(1);
+        let Some((unit, _)) = pool.next() else {
+            return Ok(());
+        };
+        if unit >= STRETCH {
+            self.begin_stretch(unit - STRETCH, now);
+            Ok(())
+        } else {
+            self.spans[unit as usize].cause = Cause::Resource(TaskId(by));
+            self.begin_transfer(unit, now)
+        }
+    }
+
+    /// A direct transfer has its engine or its SMs: start-up and latency, then flow.
+    pub fn begin_transfer(&mut self, task: u32, now: f64) -> Result<(), SimError> {
+        self.start(task, now);
+        let cost = self.transfer_cost(task)?;
+        self.begin(task, cost.alpha, now)
+    }
+
+    /// The cost of a transfer that goes by one direct path or within its GPU.
+    pub fn transfer_cost(&mut self, task: u32) -> Result<Cost, SimError> {
+        let Work::Transfer { from, to, mover } = self.schedule.tasks[task as usize].work else {
+            return Ok(Cost::instant(0.0));
+        };
+        let bytes = self.schedule.bytes(&from) as f64;
+        let (src, dst) = (self.costs.gpu_of(&from), self.costs.gpu_of(&to));
+        if src == dst {
+            let sms = self.kernels.held(task);
+            return Ok(self.costs.local(src, bytes, sms, &mut self.usages));
+        }
+        let Way::Direct(latency) = self.costs.machine.way(src, dst)? else {
+            return Ok(Cost::instant(0.0)); // paths flow as stretches
+        };
+        let ends = (src, dst, mover);
+        Ok(self
+            .costs
+            .direct(task, ends, bytes, latency, &mut self.usages))
+    }
+
+    /// Marks a task as started.
+    pub fn start(&mut self, task: u32, now: f64) {
+        self.spans[task as usize].start = now;
+    }
+
+    /// Waits `alpha`, then lets the task flow.
+    pub fn begin(&mut self, task: u32, alpha: f64, now: f64) -> Result<(), SimError> {
+        if alpha > 0.0 {
+            self.events.push(now + alpha, Event::Flow(task));
+            Ok(())
+        } else {
+            self.task_flows(task, now)
+        }
+    }
+
+    fn task_flows(&mut self, task: u32, now: f64) -> Result<(), SimError> {
+        let cost = match self.schedule.tasks[task as usize].work {
+            Work::Transfer { .. } => self.transfer_cost(task)?,
+            _ => self.kernel_cost(task)?,
+        };
+        match self.flow(&cost, task, now) {
+            Some(flow) => self.kernels.flows(task, flow),
+            None => self.ended_now.push(task),
+        }
+        Ok(())
+    }
+
+    /// Puts a cost with the current `usages` into the fluid model; `None`: it takes no time.
+    pub fn flow(&mut self, cost: &Cost, tag: u32, now: f64) -> Option<FlowId> {
+        if cost.work <= 0.0 || (self.usages.is_empty() && cost.bound.is_infinite()) {
+            return None;
+        }
+        for usage in &self.usages {
+            let r = usage.resource as usize;
+            if r < self.links.len() && self.fluid.flows_on(usage.resource) == 0 {
+                self.busy_since[r] = now;
+            }
+        }
+        let flow = self
+            .fluid
+            .add(cost.work, cost.weight, cost.bound, &self.usages, tag);
+        let slot = flow.index();
+        if self.flowing_since.len() <= slot {
+            self.flowing_since.resize(slot + 1, 0.0);
+        }
+        self.flowing_since[slot] = now;
+        Some(flow)
+    }
+
+    fn flow_ended(&mut self, flow: FlowId, now: f64) -> Result<(), SimError> {
+        let tag = self.fluid.tag(flow);
+        let limit = self.fluid.limit_for_most(flow, now);
+        let work = self.fluid.work(flow);
+        let flowing = now - self.flowing_since[flow.index()];
+        self.usages.clear();
+        self.usages.extend(self.fluid.usages(flow));
+        self.fluid.remove(flow);
+        for k in 0..self.usages.len() {
+            let Usage { resource, per_unit } = self.usages[k];
+            let r = resource as usize;
+            if r < self.links.len() {
+                self.links[r].bytes += work * per_unit * self.payload(tag, resource);
+                if self.fluid.flows_on(resource) == 0 {
+                    self.links[r].busy += now - self.busy_since[r];
+                }
+            }
+        }
+        let task = if tag >= STRETCH {
+            self.stretch_ended(tag - STRETCH, now)?
+        } else {
+            self.ended_now.push(tag);
+            tag
+        };
+        self.set_bound(task, limit, flowing, now);
+        Ok(())
+    }
+
+    /// Payload bytes per byte of link use: copy engines 1, SM copies and the collective library
+    /// their efficiency.
+    fn payload(&self, tag: u32, link: u32) -> f64 {
+        let task = if tag >= STRETCH {
+            self.staging.task(tag - STRETCH)
+        } else {
+            tag
+        };
+        match self.schedule.tasks[task as usize].work {
+            Work::Transfer {
+                mover: Mover::CopyEngine,
+                ..
+            } => 1.0,
+            Work::Collective(_) => {
+                let link = LinkId::new(link as usize);
+                self.costs.library_efficiency(self.costs.gpu(task), link)
+            }
+            _ => self.costs.device(self.costs.gpu(task)).sm_copy_efficiency,
+        }
+    }
+
+    /// Marks a task as ended at this instant.
+    pub fn end_task(&mut self, task: u32) {
+        self.ended_now.push(task);
+    }
+
+    /// Records what bound a task: what limited its flow for most of the time, or its start-up if
+    /// that took longer than the flow.
+    fn set_bound(&mut self, task: u32, limit: Limit, flowing: f64, now: f64) {
+        let span = &mut self.spans[task as usize];
+        let starting = (now - span.start) - flowing;
+        span.bound = if starting > flowing {
+            Bound::Latency
+        } else {
+            match (limit, self.schedule.tasks[task as usize].work) {
+                (Limit::Resource(resource), _) => self.costs.machine.bound(resource),
+                (Limit::Own, Work::Compute(_)) => Bound::Compute,
+                (Limit::Own, _) => Bound::Mover,
+            }
+        };
+    }
+
+    fn task_ended(&mut self, task: u32, now: f64) -> Result<(), SimError> {
+        match self.schedule.tasks[task as usize].work {
+            Work::Collective(id) => {
+                for k in 0..self.schedule.collectives[id.index()].members.len() {
+                    let member = self.schedule.collectives[id.index()].members[k].task.0;
+                    self.spans[member as usize].bound = self.spans[task as usize].bound;
+                    self.release_kernel(member, now)?;
+                    self.one_ended(member, now);
+                }
+            }
+            Work::Transfer { from, to, mover } => {
+                let (src, dst) = (self.costs.gpu_of(&from), self.costs.gpu_of(&to));
+                if !self.release_kernel(task, now)?
+                    && mover == Mover::CopyEngine
+                    && src != dst
+                    && self.schedule.bytes(&from) > 0
+                    && self.options.terms.communication
+                    && !self.staging.was_staged(task)
+                {
+                    let gpu = self.costs.gpu(task);
+                    let kind = if gpu == src {
+                        EngineKind::PeerOut
+                    } else {
+                        EngineKind::PeerIn
+                    };
+                    self.release_engine(gpu, kind, task, now)?;
+                }
+                self.one_ended(task, now);
+            }
+            Work::Compute(_) => {
+                self.release_kernel(task, now)?;
+                self.one_ended(task, now);
+            }
+        }
+        Ok(())
+    }
+
+    /// Tells everything that waits for `task`.
+    fn one_ended(&mut self, task: u32, now: f64) {
+        self.ended += 1;
+        self.spans[task as usize].end = now;
+        let cause = Cause::Task(TaskId(task));
+        let here = self.schedule.tasks[task as usize];
+        let next = self.graph.next_in_lane[task as usize];
+        if next != NONE {
+            let same_launch = next < self.graph.tasks
+                && here.launch.is_some()
+                && self.schedule.tasks[next as usize].launch == here.launch;
+            let lane = self.costs.device(self.costs.gpu(task)).costs.lane;
+            let gap = if same_launch {
+                0.0
+            } else {
+                self.costs.fixed(lane)
+            };
+            self.condition(next, now + gap, cause, now);
+        }
+        for k in 0..self.graph.successors(task).len() {
+            let (step, via) = self.graph.successors(task)[k];
+            let delay = self.hand_off(task, step, via);
+            self.condition(step, now + delay, cause, now);
+        }
+    }
+
+    /// From the end of `task` to `step` knowing of it [s].
+    fn hand_off(&self, task: u32, step: u32, via: Via) -> f64 {
+        let waiting = match step.checked_sub(self.graph.tasks) {
+            Some(launch) => self.graph.launch_first[launch as usize],
+            None => step,
+        };
+        let (here, there) = (self.costs.gpu(task), self.costs.gpu(waiting));
+        let c = &self.costs.device(there).costs;
+        self.costs.fixed(match via {
+            Via::Lane | Via::Launch => return 0.0,
+            Via::Event if here == there => c.event,
+            Via::Event => c.event_peer,
+            Via::StreamFlag => c.stream_flag,
+            Via::KernelFlag => c.kernel_flag,
+        })
+    }
+
+    /// A member of a collective has its SMs; the last one starts it for all.
+    pub fn member_arrived(
+        &mut self,
+        id: CollectiveId,
+        task: u32,
+        now: f64,
+    ) -> Result<(), SimError> {
+        self.start(task, now);
+        self.absent[id.index()] -= 1;
+        if self.absent[id.index()] > 0 {
+            return Ok(());
+        }
+        let collective = &self.schedule.collectives[id.index()];
+        // All waited for what the last one waited for.
+        let cause = self.spans[task as usize].cause;
+        for member in &collective.members {
+            self.spans[member.task.index()].cause = cause;
+        }
+        let first = collective.members[0].task.0;
+        if !self.options.terms.communication {
+            self.ended_now.push(first);
+            return Ok(());
+        }
+        let cost = self.costs.collective(collective, &mut self.usages)?;
+        self.begin(first, cost.alpha, now)
+    }
+
+    fn solve(&mut self, now: f64) {
+        self.fluid.solve(now);
+        if !self.options.record {
+            return;
+        }
+        for k in 0..self.fluid.touched().len() {
+            let resource = self.fluid.touched()[k];
+            if (resource as usize) < self.links.len() {
+                self.samples.push(Sample {
+                    time: now,
+                    counter: Counter::Link(LinkId::new(resource as usize)),
+                    value: self.fluid.usage(resource),
+                });
+            }
+        }
+        self.kernels.record(now, &mut self.samples);
+    }
+
+    fn finish(mut self) -> Result<Timeline, SimError> {
+        let tasks = self.schedule.tasks.len();
+        if self.ended < tasks {
+            let stuck = (0..tasks).find(|&t| self.graph.waiting[t] > 0 || self.spans[t].end == 0.0);
+            return Err(SimError::Deadlock {
+                count: tasks - self.ended,
+                first: stuck.map_or_else(String::new, |t| self.schedule.describe(TaskId(t as u32))),
+            });
+        }
+        self.spans.truncate(tasks);
+        let makespan = self.spans.iter().map(|span| span.end).fold(0.0, f64::max);
+        Ok(Timeline {
+            spans: self.spans,
+            makespan,
+            links: self.links,
+            samples: self.samples,
+        })
+    }
+}

@@ -1,0 +1,115 @@
+//! Who waits for whom: dependencies, lanes and fused kernels as one graph of *steps*.
+//!
+//! Step t < T is task t. Step T + l is the start of fused kernel l: it takes its SMs before the
+//! kernel's first task, whose flags are awaited inside the kernel, SMs in hand.
+
+use crate::schedule::{Dep, LaunchId, Schedule, TaskId, Via};
+
+/// No step.
+pub(super) const NONE: u32 = u32::MAX;
+
+/// The graph of steps.
+#[derive(Debug)]
+pub(super) struct Graph {
+    /// Number of tasks T.
+    pub tasks: u32,
+    /// Conditions a step still waits for.
+    pub waiting: Vec<u32>,
+    /// The step after this task in its lane; [`NONE`] at the end.
+    pub next_in_lane: Vec<u32>,
+    /// Waiting steps of each task, compressed rows: (step, via).
+    start: Vec<u32>,
+    successors: Vec<(u32, Via)>,
+    /// Tasks of each fused kernel that have not ended.
+    pub launch_left: Vec<u32>,
+    /// First task of each fused kernel.
+    pub launch_first: Vec<u32>,
+}
+
+impl Graph {
+    /// The graph of `schedule`; every task waits for one more condition if `host` is set.
+    pub fn new(schedule: &Schedule) -> Self {
+        let tasks = schedule.tasks.len();
+        let launches = schedule.launches.len();
+        let mut graph = Self {
+            tasks: tasks as u32,
+            waiting: vec![0; tasks + launches],
+            next_in_lane: vec![NONE; tasks],
+            start: vec![0; tasks + 2],
+            successors: Vec::new(),
+            launch_left: vec![0; launches],
+            launch_first: vec![NONE; launches],
+        };
+        for (t, task) in schedule.tasks.iter().enumerate() {
+            if let Some(LaunchId(l)) = task.launch {
+                graph.launch_left[l as usize] += 1;
+                if graph.launch_first[l as usize] == NONE {
+                    graph.launch_first[l as usize] = t as u32;
+                    graph.waiting[t] += 1; // the kernel's start
+                }
+            }
+        }
+        graph.link_lanes(schedule);
+        graph.link_dependencies(schedule);
+        graph
+    }
+
+    /// The kernel-start step of a fused kernel.
+    pub const fn launch_step(&self, launch: LaunchId) -> u32 {
+        self.tasks + launch.0
+    }
+
+    /// The steps that wait for `task`, with how they are told.
+    pub fn successors(&self, task: u32) -> &[(u32, Via)] {
+        let (a, b) = (self.start[task as usize], self.start[task as usize + 1]);
+        &self.successors[a as usize..b as usize]
+    }
+
+    /// Where a task's own wait is entered: the kernel start for a fused kernel's first task.
+    fn entry(&self, schedule: &Schedule, t: u32) -> u32 {
+        match schedule.tasks[t as usize].launch {
+            Some(launch) if self.launch_first[launch.index()] == t => self.launch_step(launch),
+            _ => t,
+        }
+    }
+
+    fn link_lanes(&mut self, schedule: &Schedule) {
+        let lanes = schedule
+            .tasks
+            .iter()
+            .map(|task| task.lane.0)
+            .max()
+            .map_or(0, |lane| lane as usize + 1);
+        let mut last = vec![NONE; lanes * schedule.placement.len()];
+        for (t, task) in schedule.tasks.iter().enumerate() {
+            let slot = &mut last[task.rank.0 as usize * lanes + task.lane.0 as usize];
+            if *slot != NONE {
+                let step = self.entry(schedule, t as u32);
+                self.next_in_lane[*slot as usize] = step;
+                self.waiting[step as usize] += 1;
+            }
+            *slot = t as u32;
+        }
+    }
+
+    fn link_dependencies(&mut self, schedule: &Schedule) {
+        // Counted one place late, so that filling moves each row's start into place.
+        for dep in &schedule.deps {
+            self.start[dep.task.index() + 2] += 1;
+        }
+        for t in 2..self.start.len() {
+            self.start[t] += self.start[t - 1];
+        }
+        self.successors = vec![(NONE, Via::Lane); schedule.deps.len()];
+        for t in 0..schedule.tasks.len() as u32 {
+            let entry = self.entry(schedule, t);
+            for &Dep { task, via } in schedule.deps(TaskId(t)) {
+                let step = if via == Via::KernelFlag { t } else { entry };
+                let place = &mut self.start[task.index() + 1];
+                self.successors[*place as usize] = (step, via);
+                *place += 1;
+                self.waiting[step as usize] += 1;
+            }
+        }
+    }
+}

@@ -1,0 +1,301 @@
+//! Kernels on SMs: GEMMs, elementwise kernels, SM copies, collectives and fused kernels.
+//!
+//! SMs are whole numbers, given out first come, first served. A kernel takes what it asks for, or
+//! what is free if it can run on less; a library or elementwise kernel that started on less grows
+//! when SMs come free. A fused kernel keeps its SMs from its start to the end of its last task,
+//! while it waits for flags too; a collective keeps them from each member's arrival.
+
+use rustc_hash::FxHashMap;
+
+use super::cost::{Cost, Costs};
+use super::engine::{Engine, Event};
+use super::fluid::FlowId;
+use super::pool::{Pool, Request};
+use super::{SimError, Terms};
+use crate::device::gemm::GemmTime;
+use crate::schedule::{Compute, LaunchId, Mover, Schedule, TaskId, Work};
+use crate::timeline::{Cause, Counter, Sample};
+use crate::topology::Topology;
+
+/// A kernel that would take more SMs if there were any.
+#[derive(Copy, Clone, Debug)]
+struct Growing {
+    task: u32,
+    want: u32,
+}
+
+/// SMs and who holds them.
+pub(super) struct Kernels {
+    /// SMs of each GPU.
+    pools: Vec<Pool<u32>>,
+    growing: Vec<Vec<Growing>>,
+    /// SMs held by each step that holds any.
+    held: FxHashMap<u32, u32>,
+    /// Flows of running kernels that may grow.
+    flows: FxHashMap<u32, FlowId>,
+    /// Each fused kernel as one GEMM, and its tasks.
+    launches: Vec<(Vec<u32>, GemmTime, f64)>,
+    /// SMs in use per GPU as last recorded.
+    recorded: Vec<u32>,
+    sms: Vec<u32>,
+}
+
+impl Kernels {
+    pub fn new(schedule: &Schedule, topology: &Topology, terms: Terms) -> Result<Self, SimError> {
+        let gpus = topology.gpus.len();
+        let sms: Vec<u32> = (0..gpus as u32)
+            .map(|gpu| topology.device(gpu).sms)
+            .collect();
+        // Without contention nobody takes another's SMs away.
+        let pool = |&sms| Pool::new(if terms.contention { sms } else { u32::MAX });
+        let mut launches = vec![(Vec::new(), GemmTime::default(), 0.0); schedule.launches.len()];
+        for (t, task) in schedule.tasks.iter().enumerate() {
+            if let Some(launch) = task.launch {
+                launches[launch.index()].0.push(t as u32);
+            }
+        }
+        Ok(Self {
+            pools: sms.iter().map(pool).collect(),
+            growing: vec![Vec::new(); gpus],
+            held: FxHashMap::default(),
+            flows: FxHashMap::default(),
+            launches,
+            recorded: vec![0; gpus],
+            sms,
+        })
+    }
+
+    /// SMs that a step holds.
+    pub fn held(&self, step: u32) -> u32 {
+        self.held.get(&step).copied().unwrap_or(0)
+    }
+
+    /// Remembers the flow of a task that may grow.
+    pub fn flows(&mut self, task: u32, flow: FlowId) {
+        if self.held.contains_key(&task) {
+            self.flows.insert(task, flow);
+        }
+    }
+
+    /// Adds a sample for every GPU whose use changed.
+    pub fn record(&mut self, now: f64, samples: &mut Vec<Sample>) {
+        for (gpu, pool) in self.pools.iter().enumerate() {
+            let used = self.sms[gpu].saturating_sub(pool.free());
+            if used != self.recorded[gpu] {
+                self.recorded[gpu] = used;
+                samples.push(Sample {
+                    time: now,
+                    counter: Counter::Sms(gpu as u32),
+                    value: f64::from(used),
+                });
+            }
+        }
+    }
+}
+
+impl Engine<'_> {
+    /// How many SMs a task asks for: (want, all or nothing).
+    fn wanted(&self, task: u32, gpu: u32) -> Result<(u32, bool), SimError> {
+        let sms = self.costs.device(gpu).sms;
+        let (want, fixed) = match self.schedule.tasks[task as usize].work {
+            Work::Transfer {
+                mover: Mover::Sm { blocks },
+                ..
+            } => (u32::from(blocks.max(1)), true),
+            Work::Transfer { .. } => (Costs::local_sms(self.costs.device(gpu)), false),
+            Work::Collective(id) => {
+                let collective = &self.schedule.collectives[id.index()];
+                (self.costs.collective_sms(collective, gpu), true)
+            }
+            Work::Compute(id) => match self.schedule.computes[id.index()] {
+                Compute::Gemm { sms: limit, .. } if limit > 0 => (u32::from(limit), false),
+                _ => (sms, false),
+            },
+        };
+        if fixed && want > sms {
+            return Err(SimError::TooManySms {
+                task: self.schedule.describe(TaskId(task)),
+                want,
+                have: sms,
+                device: self.costs.device(gpu).name.clone(),
+            });
+        }
+        Ok((want.min(sms), fixed))
+    }
+
+    /// A kernel's conditions are met: take SMs or queue for them.
+    pub fn kernel_ready(&mut self, task: u32, now: f64) -> Result<(), SimError> {
+        let t = &self.schedule.tasks[task as usize];
+        if t.launch.is_some() {
+            return self.kernel_begins(task, now); // its fused kernel holds the SMs
+        }
+        let gpu = self.costs.gpu(task);
+        let (want, fixed) = self.wanted(task, gpu)?;
+        let request = Request {
+            who: task,
+            want,
+            fixed,
+        };
+        match self.kernels.pools[gpu as usize].request(request) {
+            Some(got) => self.granted(task, got, now),
+            None => Ok(()),
+        }
+    }
+
+    /// A fused kernel's lane is free: take its SMs or queue for them.
+    pub fn launch_ready(&mut self, launch: u32, now: f64) -> Result<(), SimError> {
+        let l = &self.schedule.launches[launch as usize];
+        let gpu = self.schedule.placement[l.rank.0 as usize];
+        let sms = self.costs.device(gpu).sms;
+        let want = match l.sms {
+            0 => sms,
+            limit => u32::from(limit).min(sms),
+        };
+        let who = self.graph.launch_step(LaunchId(launch));
+        let request = Request {
+            who,
+            want,
+            fixed: false,
+        };
+        match self.kernels.pools[gpu as usize].request(request) {
+            Some(got) => self.granted(who, got, now),
+            None => Ok(()),
+        }
+    }
+
+    fn granted(&mut self, step: u32, got: u32, now: f64) -> Result<(), SimError> {
+        self.kernels.held.insert(step, got);
+        if let Some(launch) = step.checked_sub(self.graph.tasks) {
+            return self.launch_opens(launch, got, now);
+        }
+        let gpu = self.costs.gpu(step);
+        let (want, fixed) = self.wanted(step, gpu)?;
+        if !fixed && got < want {
+            let growing = Growing { task: step, want };
+            self.kernels.growing[gpu as usize].push(growing);
+        }
+        self.kernel_begins(step, now)
+    }
+
+    /// The fused kernel has its SMs: its first tile group opens after the kernel's own start.
+    fn launch_opens(&mut self, launch: u32, got: u32, now: f64) -> Result<(), SimError> {
+        let l = &self.schedule.launches[launch as usize];
+        let gpu = self.schedule.placement[l.rank.0 as usize];
+        let tasks = std::mem::take(&mut self.kernels.launches[launch as usize].0);
+        let mut start = 0.0;
+        if self.options.terms.compute {
+            let whole = self.costs.launch_gemm(&tasks, gpu, got)?;
+            let flops = |&t: &u32| {
+                let shape = self.costs.gemm_shape(t);
+                shape.map_or(0.0, |s| s.iter().map(|&d| d as f64).product())
+            };
+            let total: f64 = tasks.iter().map(flops).sum();
+            start = self.costs.launch_start(l, &whole);
+            self.kernels.launches[launch as usize] = (tasks, whole, total);
+        }
+        self.events.push(now + start, Event::Open(launch));
+        Ok(())
+    }
+
+    /// A kernel has its SMs.
+    fn kernel_begins(&mut self, task: u32, now: f64) -> Result<(), SimError> {
+        match self.schedule.tasks[task as usize].work {
+            Work::Collective(id) => self.member_arrived(id, task, now),
+            Work::Transfer { from, to, mover } => {
+                let (src, dst) = (self.costs.gpu_of(&from), self.costs.gpu_of(&to));
+                if src != dst
+                    && let super::machine::Way::Paths(paths) = self.costs.machine.way(src, dst)?
+                {
+                    self.start(task, now);
+                    let bytes = self.schedule.bytes(&from) as f64;
+                    return self.start_paths(task, &paths, bytes, mover, now);
+                }
+                self.begin_transfer(task, now)
+            }
+            Work::Compute(_) => {
+                self.start(task, now);
+                let cost = self.kernel_cost(task)?;
+                self.begin(task, cost.alpha, now)
+            }
+        }
+    }
+
+    /// The cost of a kernel on the SMs that it holds; `usages` are left in the engine.
+    pub fn kernel_cost(&mut self, task: u32) -> Result<Cost, SimError> {
+        let t = &self.schedule.tasks[task as usize];
+        match t.work {
+            Work::Compute(id) => {
+                let compute = &self.schedule.computes[id.index()];
+                let (sms, fused) = match t.launch {
+                    Some(launch) => {
+                        let (_, whole, total) = &self.kernels.launches[launch.index()];
+                        let shape = self.costs.gemm_shape(task);
+                        let own = shape.map_or(0.0, |s| s.iter().map(|&d| d as f64).product());
+                        let share = if *total > 0.0 { own / total } else { 0.0 };
+                        let sms = self.kernels.held(self.graph.launch_step(launch));
+                        (sms, shape.map(|_| (whole, share)))
+                    }
+                    None => (self.kernels.held(task), None),
+                };
+                self.costs
+                    .compute(task, compute, sms, fused, &mut self.usages)
+            }
+            Work::Collective(id) => {
+                let collective = &self.schedule.collectives[id.index()];
+                self.costs.collective(collective, &mut self.usages)
+            }
+            Work::Transfer { .. } => Ok(Cost::instant(0.0)),
+        }
+    }
+
+    /// Gives back the SMs of an ended task (and of its fused kernel after its last task), and
+    /// hands them on. Says whether the task held any.
+    pub fn release_kernel(&mut self, task: u32, now: f64) -> Result<bool, SimError> {
+        self.kernels.flows.remove(&task);
+        let t = &self.schedule.tasks[task as usize];
+        let mut holder = task;
+        if let Some(launch) = t.launch {
+            let left = &mut self.graph.launch_left[launch.index()];
+            *left -= 1;
+            if *left > 0 {
+                return Ok(true);
+            }
+            holder = self.graph.launch_step(launch);
+        }
+        let Some(held) = self.kernels.held.remove(&holder) else {
+            return Ok(false);
+        };
+        let gpu = self.costs.gpu(task) as usize;
+        self.kernels.growing[gpu].retain(|growing| growing.task != holder);
+        self.kernels.pools[gpu].release(held);
+        while let Some((step, got)) = self.kernels.pools[gpu].next() {
+            self.spans[step as usize].cause = Cause::Resource(TaskId(task));
+            self.granted(step, got, now)?;
+        }
+        self.grow(gpu)?;
+        Ok(true)
+    }
+
+    /// Gives free SMs to running kernels that started on fewer than they asked for.
+    fn grow(&mut self, gpu: usize) -> Result<(), SimError> {
+        let mut growing = std::mem::take(&mut self.kernels.growing[gpu]);
+        for kernel in &growing {
+            let held = self.kernels.held(kernel.task);
+            let more = self.kernels.pools[gpu].take_free(kernel.want - held);
+            if more == 0 {
+                continue;
+            }
+            self.kernels.held.insert(kernel.task, held + more);
+            if let Some(&flow) = self.kernels.flows.get(&kernel.task) {
+                let bound = match self.schedule.tasks[kernel.task as usize].work {
+                    Work::Transfer { .. } => self.transfer_cost(kernel.task)?.bound,
+                    _ => self.kernel_cost(kernel.task)?.bound,
+                };
+                self.fluid.set_bound(flow, bound);
+            }
+        }
+        growing.retain(|kernel| self.kernels.held(kernel.task) < kernel.want);
+        self.kernels.growing[gpu] = growing;
+        Ok(())
+    }
+}
