@@ -1,0 +1,4 @@
+//! The simulator against closed forms, an independent naive stepper, and its own invariants.
+
+mod closed_forms;
+mod support;
