@@ -3,7 +3,7 @@
 use std::str::FromStr;
 
 use super::yaml::{Node, Value};
-use super::{Diagnostics, did_you_mean, list};
+use super::{Diagnostics, closest, did_you_mean, list};
 
 /// A map being read. Call [`Fields::finish`] at the end, so that unknown keys are reported.
 ///
@@ -72,7 +72,8 @@ impl<'n> Fields<'n> {
         found: &mut Diagnostics,
     ) -> Option<&'n Node> {
         let node = self.get(key);
-        if node.is_none() {
+        // A misspelt key is reported once, by `finish`.
+        if node.is_none() && !self.unread().any(|name| closest(name, [key]).is_some()) {
             found.push(
                 self.node
                     .wrong(
@@ -97,18 +98,30 @@ impl<'n> Fields<'n> {
 
     /// Reports every key that was not asked for.
     pub fn finish(self, found: &mut Diagnostics) {
+        self.report(found, |_| true);
+    }
+
+    /// Reports, after a mistake that left keys unread, only those that look misspelt.
+    pub fn finish_early(self, found: &mut Diagnostics) {
+        self.report(found, |near| near.is_some());
+    }
+
+    /// Keys not asked for, as far as they are text.
+    fn unread(&self) -> impl Iterator<Item = &'n str> {
+        let entries = self.entries.iter().zip(&self.used);
+        entries.filter_map(|((key, _), used)| key.text().filter(|_| !used))
+    }
+
+    fn report(self, found: &mut Diagnostics, wanted: impl Fn(Option<&str>) -> bool) {
+        let asked = self.asked.iter().copied();
         for ((key, _), used) in self.entries.iter().zip(&self.used) {
-            if *used {
+            let name = key.text().unwrap_or("");
+            if *used || !wanted(closest(name, asked.clone())) {
                 continue;
             }
-            let name = key.text().unwrap_or("");
-            found.push(
-                key.wrong(
-                    format!("`{name}` is not a key of {}", self.what),
-                    "unknown key",
-                )
-                .help(did_you_mean(name, self.asked.iter().copied())),
-            );
+            let message = format!("`{name}` is not a key of {}", self.what);
+            let mistake = key.wrong(message, "unknown key");
+            found.push(mistake.help(did_you_mean(name, asked.clone())));
         }
     }
 }
@@ -154,13 +167,12 @@ impl Node {
         let text = self.word(key, found)?;
         let at = words.iter().position(|word| *word == text);
         if at.is_none() {
-            found.push(
-                self.wrong(
-                    format!("`{text}` is not a value of `{key}`"),
-                    format!("expected one of {}", list(words.iter().copied())),
-                )
-                .help(did_you_mean(text, words.iter().copied())),
-            );
+            let label = format!("expected one of {}", list(words.iter().copied()));
+            let mistake = self.wrong(format!("`{text}` is not a value of `{key}`"), label);
+            found.push(match closest(text, words.iter().copied()) {
+                Some(near) => mistake.help(format!("did you mean `{near}`?")),
+                None => mistake,
+            });
         }
         at
     }

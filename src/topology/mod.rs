@@ -5,8 +5,15 @@
 //! pipelined chunks.
 
 pub mod build;
+mod embed;
+pub mod generate;
+mod read;
 pub mod rings;
 pub mod route;
+mod set;
+
+pub use embed::{load, names};
+pub use read::{ResolveGpu, parse};
 
 use std::sync::Arc;
 
@@ -19,6 +26,23 @@ use crate::units::{Bytes, BytesPerSecond, Seconds};
 pub type NodeId = NodeIndex<u32>;
 /// One direction of a link.
 pub type LinkId = EdgeIndex<u32>;
+
+/// Why there is no topology; the text is complete, with the place in the file and the remedy.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum TopologyError {
+    /// No shipped topology of that name.
+    #[error("`{name}` is not a topology: {remedy}")]
+    Unknown { name: String, remedy: String },
+    /// The file cannot be read.
+    #[error("cannot read the topology `{path}`: {reason}")]
+    Unreadable { path: String, reason: String },
+    /// The file has mistakes; all are rendered.
+    #[error("{0}")]
+    Invalid(String),
+    /// An override is wrong.
+    #[error("`--set {text}`: {words}")]
+    Set { text: String, words: String },
+}
 
 /// What a node is.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]

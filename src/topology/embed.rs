@@ -1,0 +1,86 @@
+//! The topologies in the binary, so that `duet` runs from anywhere. To add one: put the file into
+//! `topologies/` and its name here.
+
+use std::path::Path;
+
+use super::read::{parse, resolve_gpu};
+use super::{Topology, TopologyError};
+use crate::input::{closest, decode};
+
+/// Largest file that is read [bytes].
+const LARGEST: u64 = 256 << 20;
+
+/// Name and text of each file of `topologies/`.
+macro_rules! shipped {
+    ($($name:literal),* $(,)?) => {
+        &[$(($name, include_str!(concat!("../../topologies/", $name, ".yaml")))),*]
+    };
+}
+
+/// By name.
+const SHIPPED: &[(&str, &str)] = shipped!["a6000-pairs-8", "h200-nvswitch-8"];
+
+/// The names of the shipped topologies, sorted.
+pub fn names() -> Vec<&'static str> {
+    SHIPPED.iter().map(|(name, _)| *name).collect()
+}
+
+/// The shipped topology of that name, or the one in the file at that path (a word with a `/` or a
+/// `.`), with the overrides `sets` applied.
+///
+/// # Errors
+/// [`TopologyError`]: an unknown name, an unreadable file, mistakes in it, a wrong override.
+pub fn load(name_or_path: &str, sets: &[String]) -> Result<Topology, TopologyError> {
+    if let Some((name, text)) = SHIPPED.iter().find(|(name, _)| *name == name_or_path) {
+        return parse(text, &format!("topologies/{name}.yaml"), sets, &resolve_gpu);
+    }
+    if !name_or_path.contains(['/', '\\', '.']) {
+        let near = closest(name_or_path, names()).map(|name| format!("did you mean `{name}`? "));
+        return Err(TopologyError::Unknown {
+            name: name_or_path.to_owned(),
+            remedy: format!(
+                "{}shipped are {}; a file needs its path, e.g. `./my-box.yaml`",
+                near.unwrap_or_default(),
+                names().join(", ")
+            ),
+        });
+    }
+    let unreadable = |reason: String| TopologyError::Unreadable {
+        path: name_or_path.to_owned(),
+        reason,
+    };
+    let path = Path::new(name_or_path);
+    let size = std::fs::metadata(path).map_err(|error| unreadable(error.to_string()))?;
+    if size.len() > LARGEST {
+        return Err(unreadable(format!("larger than {} MiB", LARGEST >> 20)));
+    }
+    let bytes = std::fs::read(path).map_err(|error| unreadable(error.to_string()))?;
+    let text = decode(name_or_path, &bytes).map_err(TopologyError::Invalid)?;
+    parse(text, name_or_path, sets, &resolve_gpu)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_list_is_the_directory() {
+        let dir = concat!(env!("CARGO_MANIFEST_DIR"), "/topologies");
+        let mut files: Vec<String> = std::fs::read_dir(dir)
+            .unwrap()
+            .filter_map(|entry| Some(entry.ok()?.path()))
+            .filter(|path| path.extension().is_some_and(|ext| ext == "yaml"))
+            .filter_map(|path| Some(path.file_stem()?.to_str()?.to_owned()))
+            .collect();
+        files.sort();
+        assert_eq!(names(), files);
+    }
+
+    #[test]
+    fn an_unknown_name_names_the_nearest() {
+        let error = load("h200-nvswich-8", &[]).unwrap_err().to_string();
+        assert!(error.contains("did you mean `h200-nvswitch-8`?"), "{error}");
+        let error = load("./none.yaml", &[]).unwrap_err().to_string();
+        assert!(error.starts_with("cannot read the topology `./none.yaml`: "));
+    }
+}
