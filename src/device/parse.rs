@@ -306,8 +306,8 @@ mod tests {
     fn unknown_names_and_files() {
         let say = |name: &str| load(name).unwrap_err().to_string();
         assert_eq!(
-            say("h20O"),
-            "`h20O` is not a GPU profile: did you mean `h200`?"
+            say("h2000"),
+            "`h2000` is not a GPU profile: did you mean `h200`?"
         );
         assert!(say("./none.yaml").starts_with("cannot read the GPU profile `./none.yaml`"));
     }

@@ -12,7 +12,24 @@ macro_rules! profiles {
 }
 
 /// Every profile file, by name.
-pub(super) const PROFILES: &[(&str, &str)] = profiles!["h200"];
+pub(super) const PROFILES: &[(&str, &str)] = profiles![
+    "a100-pcie-80g",
+    "a100-sxm-80g",
+    "a800",
+    "b200",
+    "gb200",
+    "h100-sxm",
+    "h20",
+    "h200",
+    "h800",
+    "l20",
+    "l40s",
+    "mi300x",
+    "rtx-4090",
+    "rtx-a6000",
+    "v100-sxm2",
+    "v100-sxm3",
+];
 
 /// Names that [`super::load`] knows without a file: `ideal` and the shipped profiles.
 pub fn names() -> Vec<&'static str> {

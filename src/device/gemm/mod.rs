@@ -42,6 +42,8 @@
 //! ```
 
 mod table;
+#[cfg(test)]
+mod tests;
 mod wave;
 
 use super::{DType, Device, MeasuredGemm};
