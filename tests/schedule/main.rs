@@ -1,4 +1,6 @@
 //! The schedule room: verifier, oracle, files.
 
 mod errors;
+mod mutate;
+mod mutation;
 mod samples;
