@@ -4,8 +4,10 @@
 //! one rate. A GPU pair without peer access is staged: it stops in a host's memory on the way, in
 //! pipelined chunks.
 
+pub mod bound;
 pub mod build;
 mod embed;
+mod flow;
 pub mod generate;
 mod read;
 pub mod rings;
@@ -212,6 +214,21 @@ impl Topology {
         let curve = self.contention.get(usize::from(*kind));
         let efficiency = curve.and_then(Option::as_ref);
         bandwidth.get() * efficiency.map_or(1.0, |curve| curve.efficiency(flows))
+    }
+
+    /// The most bytes/s that `link` carries under any number of flows ≥ 1.
+    pub fn best_capacity(&self, link: LinkId) -> f64 {
+        self.best_capacity_from(link, 1)
+    }
+
+    /// The most bytes/s that `link` carries under `flows` flows or more.
+    pub fn best_capacity_from(&self, link: LinkId, flows: u32) -> f64 {
+        let curve = self.contention.get(usize::from(self.graph[link].kind));
+        let points = curve.and_then(Option::as_ref).map_or(&[][..], |c| &c.0);
+        // The curve is linear between its points, so its best is at one of them.
+        (points.iter().filter(|(more, _)| *more > flows))
+            .map(|(more, _)| self.capacity(link, *more))
+            .fold(self.capacity(link, flows), f64::max)
     }
 }
 

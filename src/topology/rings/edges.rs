@@ -78,17 +78,14 @@ impl<'t> Edges<'t> {
 
     /// The most bytes/s of `resource` under `flows` flows or more.
     pub fn most(&self, resource: u32, flows: u32) -> f64 {
-        let mut most = self.capacity(resource, flows);
-        if (resource as usize) < self.topology.graph.edge_count() {
-            let kind = self.topology.graph[LinkId::new(resource as usize)].kind;
-            let curve = self.topology.contention.get(usize::from(kind));
-            for (more, _) in curve.iter().flat_map(|c| c.iter()).flat_map(|c| &c.0) {
-                if *more > flows {
-                    most = most.max(self.capacity(resource, *more));
-                }
+        let links = self.topology.graph.edge_count();
+        match (resource as usize).checked_sub(links) {
+            Some(shared) => self.topology.shared[shared].bandwidth.get(),
+            None => {
+                let link = LinkId::new(resource as usize);
+                self.topology.best_capacity_from(link, flows)
             }
         }
-        most
     }
 
     /// `resource` in words.

@@ -99,12 +99,29 @@ struct Group {
 struct Walk<'n> {
     narrow: &'n Narrow,
     order: Vec<u32>,
+    /// Load and flows of the first edges of `order`, one row per number of edges.
+    load: Vec<f64>,
+    flows: Vec<u32>,
+    key: Vec<u64>,
     groups: Vec<Group>,
-    known: FxHashMap<Vec<u64>, usize>,
+    known: FxHashMap<Box<[u64]>, usize>,
 }
 
-impl Walk<'_> {
-    fn extend(&mut self, used: u32, load: &[f64], flows: &[u32], picoseconds: u64) {
+impl<'n> Walk<'n> {
+    fn new(narrow: &'n Narrow) -> Self {
+        let cells = (narrow.count + 1) * narrow.resource.len();
+        Self {
+            narrow,
+            order: vec![0],
+            load: vec![0.0; cells],
+            flows: vec![0; cells],
+            key: Vec::new(),
+            groups: Vec::new(),
+            known: FxHashMap::default(),
+        }
+    }
+
+    fn extend(&mut self, used: u32, picoseconds: u64) {
         let narrow = self.narrow;
         let from = self.order[self.order.len() - 1];
         let closing = self.order.len() == narrow.count;
@@ -118,47 +135,54 @@ impl Walk<'_> {
                 continue;
             }
             let edge = from as usize * narrow.count + to as usize;
-            let (mut load, mut flows) = (load.to_vec(), flows.to_vec());
+            let row = self.order.len() * narrow.resource.len();
+            let last = row - narrow.resource.len();
+            self.load.copy_within(last..row, row);
+            self.flows.copy_within(last..row, row);
             for item in &narrow.uses[edge] {
-                load[item.resource as usize] += item.load;
-                flows[item.resource as usize] += item.flows;
+                self.load[row + item.resource as usize] += item.load;
+                self.flows[row + item.resource as usize] += item.flows;
             }
             let picoseconds = picoseconds.saturating_add(narrow.picoseconds[edge]);
             if closing {
-                self.close(load, flows, picoseconds);
+                self.close(row, picoseconds);
             } else {
                 self.order.push(to);
-                self.extend(used | 1 << to, &load, &flows, picoseconds);
+                self.extend(used | 1 << to, picoseconds);
                 self.order.pop();
             }
         }
     }
 
-    fn close(&mut self, load: Vec<f64>, flows: Vec<u32>, picoseconds: u64) {
-        let key = (load.iter().zip(&flows))
-            .map(|(load, flows)| ((load * SCALE).round() as u64) << 16 | u64::from(*flows))
-            .collect();
-        let groups = &mut self.groups;
-        let at = *self.known.entry(key).or_insert_with(|| {
-            let limits = (load.iter().zip(&flows)).zip(&self.narrow.capacity);
-            let bandwidth = limits
-                .filter(|((load, _), _)| **load > 0.0)
-                .map(|((load, flows), capacity)| capacity[*flows as usize] / load)
-                .fold(f64::INFINITY, f64::min);
-            groups.push(Group {
-                picoseconds: u64::MAX,
-                order: Vec::new(),
-                load,
-                flows,
-                bandwidth,
-            });
-            groups.len() - 1
-        });
-        let group = &mut groups[at];
-        if picoseconds < group.picoseconds {
-            group.picoseconds = picoseconds;
-            group.order.clone_from(&self.order);
+    /// Files the ring whose load is the row at `row`.
+    fn close(&mut self, row: usize, picoseconds: u64) {
+        let width = self.narrow.resource.len();
+        let (load, flows) = (&self.load[row..row + width], &self.flows[row..row + width]);
+        let part =
+            |(load, flows): (&f64, &u32)| ((load * SCALE).round() as u64) << 16 | u64::from(*flows);
+        self.key.clear();
+        self.key.extend(load.iter().zip(flows).map(part));
+        if let Some(&known) = self.known.get(self.key.as_slice()) {
+            let group = &mut self.groups[known];
+            if picoseconds < group.picoseconds {
+                group.picoseconds = picoseconds;
+                group.order.clone_from(&self.order);
+            }
+            return;
         }
+        let key = self.key.clone().into_boxed_slice();
+        self.known.insert(key, self.groups.len());
+        let bandwidth = (load.iter().zip(flows).zip(&self.narrow.capacity))
+            .filter(|((load, _), _)| **load > 0.0)
+            .map(|((load, flows), capacity)| capacity[*flows as usize] / load)
+            .fold(f64::INFINITY, f64::min);
+        self.groups.push(Group {
+            picoseconds,
+            order: self.order.clone(),
+            load: load.to_vec(),
+            flows: flows.to_vec(),
+            bandwidth,
+        });
     }
 }
 
@@ -166,25 +190,24 @@ impl Walk<'_> {
 pub(super) fn search(edges: &mut Edges<'_>) -> Result<Found, RouteError> {
     let limits = Limits::of(edges)?;
     let narrow = Narrow::new(edges, limits)?;
-    let width = narrow.resource.len();
-    let mut walk = Walk {
-        narrow: &narrow,
-        order: vec![0],
-        groups: Vec::new(),
-        known: FxHashMap::default(),
-    };
-    walk.extend(1, &vec![0.0; width], &vec![0; width], 0);
+    let mut walk = Walk::new(&narrow);
+    walk.extend(1, 0);
     let mut groups = walk.groups;
     groups.sort_by(|x, y| (x.picoseconds, &x.order).cmp(&(y.picoseconds, &y.order)));
     let best = groups.iter().map(|g| g.bandwidth).fold(0.0, f64::max);
     let single = (groups.iter())
         .find(|group| group.bandwidth >= best * (1.0 - SAME))
         .map_or_else(Vec::new, |group| group.order.clone());
-    let mut limit = limits.pair;
-    if limits.pair <= 2.0 * limits.single {
-        limit = limit.min(2.0 * best);
-    }
-    let pair = best_pair(edges, &narrow, &groups, &single, best, limit)?;
+    let goal = Goal {
+        best,
+        limit: limits.pair.min(if limits.fading {
+            2.0 * best
+        } else {
+            f64::INFINITY
+        }),
+        fading: limits.fading,
+    };
+    let pair = best_pair(edges, &narrow, groups.as_slice(), &single, goal)?;
     Ok(Found {
         single,
         pair,
@@ -193,17 +216,26 @@ pub(super) fn search(edges: &mut Edges<'_>) -> Result<Found, RouteError> {
     })
 }
 
-/// The first pair of groups, in rank order, of the greatest total, if it beats `best`.
+/// What a pair has to beat and cannot exceed [bytes/s].
+#[derive(Copy, Clone)]
+struct Goal {
+    /// The best single ring.
+    best: f64,
+    limit: f64,
+    /// Whether a ring is never faster beside another than alone.
+    fading: bool,
+}
+
+/// The first pair of groups, in rank order, of the greatest total, if it beats one ring.
 fn best_pair(
     edges: &mut Edges<'_>,
     narrow: &Narrow,
     groups: &[Group],
     single: &[u32],
-    best: f64,
-    limit: f64,
+    goal: Goal,
 ) -> Result<Option<Two>, RouteError> {
-    let mut beaten = best * (1.0 + SAME);
-    if limit <= beaten {
+    let mut beaten = goal.best * (1.0 + SAME);
+    if goal.limit <= beaten {
         return Ok(None);
     }
     // A good total to begin with makes the quick test below reject more.
@@ -214,9 +246,14 @@ fn best_pair(
     let mut found = None;
     let mut constraints = Vec::new();
     let mut masks = Masks::new(narrow, groups, beaten);
+    let slow = |sum: f64, beaten: f64| goal.fading && sum <= beaten;
     for i in 0..groups.len() {
+        if slow(groups[i].bandwidth + goal.best, beaten) {
+            continue;
+        }
         for j in i + 1..groups.len() {
-            if masks.meet(i, j) {
+            let sum = groups[i].bandwidth + groups[j].bandwidth;
+            if slow(sum, beaten) || masks.meet(i, j) {
                 continue;
             }
             narrow.constraints(&groups[i], &groups[j], &mut constraints);
@@ -226,7 +263,7 @@ fn best_pair(
             }
             beaten = total * (1.0 + SAME);
             found = Some((groups[i].order.clone(), groups[j].order.clone()));
-            if beaten >= limit {
+            if beaten >= goal.limit {
                 return Ok(found);
             }
             masks = Masks::new(narrow, groups, beaten);

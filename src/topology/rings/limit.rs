@@ -1,6 +1,7 @@
 //! Upper bounds on what one ring and two rings can move.
 //!
 //! - Every ring leaves and enters every GPU, so x and x₁ + x₂ are at most a GPU's links together.
+//! - Every ring crosses every cut that parts the GPUs (sought to 16 GPUs).
 //! - A resource that every edge from (or to) some GPUs loads is loaded by every ring.
 //! - Where routes are single paths, every link a ring uses carries x, and the ring joins all
 //!   GPUs both ways: x is at most the greatest b for which the links of at least b still do.
@@ -10,26 +11,38 @@ use petgraph::Direction::{self, Incoming, Outgoing};
 use petgraph::visit::EdgeRef;
 
 use super::super::NodeId;
+use super::super::flow::Network;
 use super::super::route::RouteError;
 use super::edges::{Edge, Edges};
 
 /// Beyond this many GPUs, bounds that route every pair are not sought.
 pub(super) const ROUTED_GPUS: usize = 128;
 
+/// Beyond this many GPUs, least cuts are not sought.
+const CUT_GPUS: usize = 16;
+
 /// Upper bounds [bytes/s].
 #[derive(Copy, Clone, Debug)]
 pub(super) struct Limits {
     pub single: f64,
     pub pair: f64,
+    /// Whether no contention curve rises: then a ring is never faster beside another than alone.
+    pub fading: bool,
 }
 
 impl Limits {
     /// The bounds that need no ring.
     pub fn of(edges: &mut Edges<'_>) -> Result<Self, RouteError> {
+        let falls = |pair: &[(u32, f64)]| pair[1].1 <= pair[0].1;
+        let curves = edges.topology.contention.iter().flatten();
         let mut limits = Self {
             single: connection(edges),
             pair: f64::INFINITY,
+            fading: { curves }.all(|curve| curve.0.windows(2).all(falls)),
         };
+        if edges.len() <= CUT_GPUS {
+            limits.cuts(edges);
+        }
         for place in 0..edges.len() {
             let node = edges.topology.gpus[edges.gpus[place] as usize];
             for direction in [Outgoing, Incoming] {
@@ -41,13 +54,24 @@ impl Limits {
                 limits.routes(edges, from_here)?;
             }
         }
-        if edges.topology.contention.iter().flatten().all(|curve| {
-            let mut points = curve.0.windows(2);
-            points.all(|pair| pair[1].1 <= pair[0].1)
-        }) {
+        if limits.fading {
             limits.pair = limits.pair.min(2.0 * limits.single);
         }
         Ok(limits)
+    }
+
+    /// Every ring crosses every cut between the GPUs; the least cut is found by maximum flows.
+    fn cuts(&mut self, edges: &Edges<'_>) {
+        let node = |gpu: &u32| edges.topology.gpus[*gpu as usize];
+        let first = node(&edges.gpus[0]);
+        let mut network = Network::new(edges.topology, |link| edges.most(link.index() as u32, 1));
+        for other in edges.gpus[1..].iter().map(node) {
+            for (from, to) in [(first, other), (other, first)] {
+                let cut = network.least_cut(from, to).capacity;
+                self.single = self.single.min(cut);
+                self.pair = self.pair.min(cut);
+            }
+        }
     }
 
     /// All links of one GPU in one direction.
