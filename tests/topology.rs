@@ -10,16 +10,18 @@ mod generators;
 mod robust;
 #[path = "topology/set.rs"]
 mod set;
+#[path = "topology/shipped.rs"]
+mod shipped;
 
 use duet::device::{Device, ideal};
 use duet::input::{Diagnostics, yaml};
 use duet::topology::{Topology, TopologyError, parse};
 
-/// Knows the profile `ideal` and a slower `small`.
+/// Knows the profile `ideal` and two that differ by name.
 fn resolve(node: &yaml::Node, found: &mut Diagnostics) -> Option<Device> {
     match node.word("gpu", found)? {
         "ideal" => Some(ideal()),
-        "small" => Some(Device {
+        "small" | "rtx-a6000" => Some(Device {
             name: "small".to_owned(),
             ..ideal()
         }),

@@ -18,7 +18,28 @@ macro_rules! shipped {
 }
 
 /// By name.
-const SHIPPED: &[(&str, &str)] = shipped!["a6000-pairs-8", "h200-nvswitch-8"];
+const SHIPPED: &[(&str, &str)] = shipped![
+    "a100-nvswitch-8",
+    "a100-pcie-8",
+    "a6000-pairs-4",
+    "a6000-pairs-8",
+    "a800-nvswitch-8",
+    "b200-nvswitch-8",
+    "fat-tree-1024",
+    "gb200-nvl72",
+    "h100-nvswitch-8",
+    "h100-rail-128",
+    "h20-nvswitch-8",
+    "h200-nvswitch-8",
+    "h200-pair",
+    "h800-nvswitch-8",
+    "l20-pcie-8",
+    "l40s-pcie-8",
+    "mi300x-mesh-8",
+    "rtx4090-pcie-8",
+    "v100-dgx1-8",
+    "v100-dgx2-16",
+];
 
 /// The names of the shipped topologies, sorted.
 pub fn names() -> Vec<&'static str> {
