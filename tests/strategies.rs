@@ -4,7 +4,8 @@ use std::fmt::Write as _;
 
 use duet::device::DType;
 use duet::operator::{Kind, Operator};
-use duet::schedule::{Compute, Schedule, Via, Work};
+use duet::schedule::verify::{GpuSms, Limits, Verified};
+use duet::schedule::{Compute, Schedule, Via, Work, interpret, verify};
 use duet::strategy::{self, Skip};
 use duet::topology::Topology;
 use duet::topology::build::Builder;
@@ -23,23 +24,52 @@ fn switch(gpus: usize) -> Topology {
     b.build()
 }
 
+/// GPUs in a ring of links, where two counter-rotating rings beat one.
+fn circle(gpus: usize) -> Topology {
+    let mut b = Builder::new("circle");
+    let ids = b.gpus(gpus);
+    for (i, &gpu) in ids.iter().enumerate() {
+        // Two GPUs get both links between them.
+        b.link(gpu, ids[(i + 1) % gpus], "nvlink", 50e9, 500e-9);
+    }
+    b.build()
+}
+
+/// Pairs of GPUs with a bridge each, all on one switch.
+fn bridges(gpus: usize) -> Topology {
+    let mut b = Builder::new("bridges");
+    let ids = b.gpus(gpus);
+    let hub = b.switch("s");
+    for &gpu in &ids {
+        b.link(gpu, hub, "pcie", 24e9, 1e-6);
+    }
+    for pair in ids.chunks_exact(2) {
+        b.link(pair[0], pair[1], "nvlink", 52e9, 1e-6);
+    }
+    b.build()
+}
+
 /// Rows, columns and k that every strategy can cut at tp = 2, 3, 4 and 8.
 fn small(kind: Kind, tp: u32) -> Operator {
     let tp64 = u64::from(tp);
     if kind.is_fused() {
         Operator::gemm(kind, 16 * tp64, 2 * tp64, 3 * tp64, tp, DType::Bf16)
     } else {
-        Operator::collective(kind, Bytes::new(tp64 * 64), tp, DType::Bf16)
+        // Shares of 6 × 2 elements.
+        Operator::collective(kind, Bytes::new(tp64 * 24), tp, DType::Bf16)
     }
     .expect("a valid operator")
 }
 
 fn build(text: &str, operator: &Operator) -> Result<Schedule, Skip> {
+    build_on(&bridges(operator.tp as usize), text, operator)
+}
+
+fn build_on(topology: &Topology, text: &str, operator: &Operator) -> Result<Schedule, Skip> {
     let placement: Vec<u32> = (0..operator.tp).collect();
-    let topology = switch(operator.tp as usize);
     strategy::parse(text)
         .expect("a strategy")
-        .build(operator, &topology, &placement)
+        .build(operator, topology, &placement)
 }
 
 /// One line per task: what it does, on what, after what.
@@ -150,10 +180,10 @@ fn golden_schedules() {
     for strategy in strategy::registry() {
         let name = strategy.name();
         for kind in Kind::ALL.into_iter().filter(|kind| strategy.applies(*kind)) {
-            let tp = if kind == Kind::AllToAll { 4 } else { 2 };
-            let Ok(schedule) = build(name, &small(kind, tp)) else {
-                continue;
-            };
+            // Two ranks show little of rings, trees and groups.
+            let four = name.contains("ring") || ["tree", "hierarchical"].contains(&name);
+            let tp = if four { 4 } else { 2 };
+            let schedule = build(name, &small(kind, tp)).expect("four GPUs in bridged pairs");
             insta::assert_snapshot!(format!("{name}-{kind}"), list(&schedule));
         }
     }
@@ -175,6 +205,99 @@ fn everything_tried_builds_or_says_why_not() {
                         }
                     }
                     Err(skip) => assert!(skip.reason.len() > 10, "{choice}: {skip}"),
+                }
+            }
+        }
+    }
+}
+
+/// Every strategy with settings beyond those that a comparison tries.
+fn settings(operator: &Operator) -> Vec<String> {
+    let mut all: Vec<String> = strategy::candidates(operator)
+        .iter()
+        .map(ToString::to_string)
+        .collect();
+    for strategy in strategy::registry() {
+        let name = strategy.name();
+        let has = |param: &str| strategy.params().iter().any(|p| p.name == param);
+        let mut add = |text: &str| all.push(format!("{name}:{text}"));
+        if !strategy.applies(operator.kind) {
+            continue;
+        }
+        if has("mover") {
+            add("mover=sm:2");
+        }
+        if has("issue") {
+            add("issue=pull");
+        }
+        if has("chunks") {
+            add("chunks=3");
+            add("chunks=2,mover=sm:1");
+        }
+        if has("group") {
+            add("group=2");
+            add("group=4,mover=sm");
+        }
+        if has("comm") {
+            add("d=2,comm=direct");
+            add("d=4,comm=direct,issue=pull");
+        }
+    }
+    all
+}
+
+#[test]
+fn everything_verifies_and_computes_the_product() {
+    let mut built = 0;
+    for kind in Kind::ALL {
+        for tp in SIZES {
+            let operator = small(kind, tp);
+            for text in settings(&operator) {
+                for topology in [switch, circle, bridges].map(|make| make(tp as usize)) {
+                    let Ok(schedule) = build_on(&topology, &text, &operator) else {
+                        continue;
+                    };
+                    prove(&schedule, &topology);
+                    built += 1;
+                }
+            }
+        }
+    }
+    assert!(built > 400, "only {built} schedules were built");
+}
+
+/// The proof: verified, and interpreted in some random orders.
+fn prove(schedule: &Schedule, topology: &Topology) {
+    let sms = |gpu| {
+        let device = topology.device(gpu);
+        GpuSms {
+            total: device.sms,
+            collective: device.library.sms,
+        }
+    };
+    let limits = Limits {
+        budget: u64::MAX,
+        sms: Some(&sms),
+    };
+    let what = format!("{} by {}", schedule.operator, schedule.strategy);
+    match verify(schedule, &limits) {
+        Ok(Verified::Yes { .. }) => {}
+        other => panic!("{what} on {}: {other:?}\n{}", topology.name, list(schedule)),
+    }
+    if let Err(error) = interpret(schedule, 1, 4) {
+        panic!("{what} on {}: {error}\n{}", topology.name, list(schedule));
+    }
+}
+
+#[test]
+fn everything_verifies_with_ranks_that_share_gpus_or_are_shuffled() {
+    for kind in Kind::ALL {
+        let operator = small(kind, 4);
+        for placement in [[0, 0, 1, 1], [3, 1, 0, 2], [0, 1, 0, 1]] {
+            let topology = bridges(4);
+            for choice in strategy::candidates(&operator) {
+                if let Ok(schedule) = choice.build(&operator, &topology, &placement) {
+                    prove(&schedule, &topology);
                 }
             }
         }
@@ -240,6 +363,6 @@ fn what_cannot_be_is_skipped_in_words() {
     assert_eq!(skip.unwrap_err().reason, "GPU 3 is none of switch's 3");
     assert_eq!(
         said("ring:chunks=64", Kind::AllGather, 4),
-        "a shard of 1 rows cannot be cut into 64 chunks"
+        "a shard of 3 rows cannot be cut into 64 chunks"
     );
 }

@@ -1,7 +1,7 @@
 //! `direct`: a bare collective with all flows at once.
 
-use super::direct_steps::Exchange;
-use super::layout::{Bare, COMM, begin, cuttable, name_peers};
+use super::direct_steps::{Exchange, landing, slot_rows};
+use super::layout::{Bare, COMM, COMPUTE, begin, cuttable, name_peers};
 use super::params::{Param, Value, Values};
 use super::ring::{MOVER, own_blocks};
 use super::{Job, Skip, Strategy, affordable};
@@ -43,6 +43,8 @@ impl Strategy for Direct {
         let bare = Bare::new(&mut b, job)?;
         let exchange = Exchange {
             ranks: job.ranks(),
+            base: 0,
+            lane: COMM,
             shard: bare.rows,
             chunks: 1,
             mover: job.params.mover(),
@@ -80,7 +82,10 @@ impl Strategy for Direct {
                 exchange.scatter(&mut b, &bare.x, to, |_, _, _| None);
             }
             _ => {
-                let landing = exchange.landing(&mut b, bare.tensor, bare.cols);
+                let landing = landing(&mut b, bare.tensor, bare.rows, bare.cols);
+                let slot = |b: &Builder, owner, offset| {
+                    slot_rows(b, &landing, owner, offset, (0, bare.rows))
+                };
                 let gathers = kind == Kind::AllReduce;
                 let home = |b: &Builder, rank: Rank| {
                     let row = if gathers {
@@ -91,7 +96,8 @@ impl Strategy for Direct {
                     b.rows(bare.y[usize::from(rank.0)], 0, row, bare.rows)
                 };
                 let none = |_, _, _| None;
-                let sums = exchange.reduce_scatter(&mut b, &bare.x, &landing, home, none);
+                let sums =
+                    exchange.reduce_scatter(&mut b, COMPUTE, &bare.x, slot, home, none, |_| None);
                 if gathers {
                     exchange.gather(&mut b, &bare.y, |owner, _| Some(sums[usize::from(owner.0)]));
                 }

@@ -5,7 +5,7 @@
 //! (scatter) the other one is: every rank begins with a different peer.
 
 use super::hand_over;
-use super::layout::{COMPUTE, each_of, split};
+use super::layout::{each_of, split};
 use crate::schedule::{
     BufferId, Builder, Compute, Dep, Lane, Mover, Rank, Slice, TaskId, TensorId,
 };
@@ -14,13 +14,17 @@ use crate::schedule::{
 #[derive(Copy, Clone, Debug)]
 pub(super) struct Exchange {
     pub ranks: usize,
-    /// Rows of a shard.
+    /// First of the exchanged rows in every buffer.
+    pub base: u32,
+    /// Rows of a shard; rank r's begin at `base + r · shard`.
     pub shard: u32,
     /// Pieces of a shard.
     pub chunks: u32,
     pub mover: Mover,
     /// Whether the sender issues the copies, or the receiver.
     pub push: bool,
+    /// The lane of offset 1; the others follow.
+    pub lane: Lane,
 }
 
 /// Ids of transfers by offset, rank and chunk.
@@ -40,6 +44,15 @@ impl Ids {
 }
 
 impl Exchange {
+    /// The first row of a rank's shard.
+    pub(super) fn row(&self, owner: Rank) -> u32 {
+        self.base + u32::from(owner.0) * self.shard
+    }
+
+    fn lane(&self, offset: usize) -> Lane {
+        Lane(self.lane.0 + offset as u16 - 1)
+    }
+
     /// The rank `by` after `rank`.
     pub(super) fn after(&self, rank: Rank, by: usize) -> Rank {
         Rank(((usize::from(rank.0) + by) % self.ranks) as u16)
@@ -63,6 +76,14 @@ impl Exchange {
     /// How `reader` learns that a chunk has landed, other than inside a running kernel.
     fn landed(&self, from: Rank, reader: Rank) -> crate::schedule::Via {
         hand_over(self.issuer(from, reader), reader)
+    }
+
+    /// The wait of a kernel of `reader` for the only chunk from the rank `offset` after it.
+    pub(super) fn arrival(&self, ids: &Ids, offset: usize, reader: Rank) -> Dep {
+        Dep {
+            task: ids.at(offset, reader, 0),
+            via: self.landed(self.after(reader, offset), reader),
+        }
     }
 
     /// All offsets, ranks and chunks in the order of their tasks.
@@ -95,7 +116,7 @@ impl Exchange {
         for (offset, to, chunk) in self.each() {
             let owner = self.after(to, offset);
             let (row, rows) = self.chunk(chunk);
-            let row = u32::from(owner.0) * self.shard + row;
+            let row = self.row(owner) + row;
             let source = b.rows(buffers[usize::from(owner.0)], 0, row, rows);
             let target = b.rows(buffers[usize::from(to.0)], 0, row, rows);
             let issuer = self.issuer(owner, to);
@@ -103,7 +124,7 @@ impl Exchange {
                 task,
                 via: hand_over(owner, issuer),
             });
-            let lane = Lane(offset as u16);
+            let lane = self.lane(offset);
             b.transfer(issuer, lane, source, target, mover, dep.as_slice());
         }
         ids
@@ -123,50 +144,38 @@ impl Exchange {
         for (offset, from, chunk) in self.each() {
             let owner = self.after(from, offset);
             let (row, rows) = self.chunk(chunk);
-            let first = u32::from(owner.0) * self.shard + row;
+            let first = self.row(owner) + row;
             let source = b.rows(x[usize::from(from.0)], 0, first, rows);
             let target = to(b, owner, offset).rows(row, rows);
             let dep = ready(from, offset, chunk);
             let issuer = self.issuer(from, owner);
-            let lane = Lane(offset as u16);
+            let lane = self.lane(offset);
             b.transfer(issuer, lane, source, target, mover, dep.as_slice());
         }
         ids
     }
 
-    /// A landing slot for every other rank's shard.
-    pub(super) fn landing(&self, b: &mut Builder, tensor: TensorId, cols: u32) -> Vec<BufferId> {
-        let slots = (self.ranks - 1) as u16;
-        b.ranks()
-            .map(|rank| b.scratch("landing", tensor, rank, self.shard, cols, slots))
-            .collect()
-    }
-
-    /// Scatters and then sums what landed and the own part of `x` into `home(rank)`. Returns the
-    /// reductions by rank.
+    /// Scatters into `slot(owner, offset)` and then sums, in `lane`, what landed and the own part
+    /// of `x` into `home(rank)`; the own part waits for `own(rank)`. Returns the reductions by rank.
+    #[allow(clippy::too_many_arguments, reason = "five places and two waits")]
     pub(super) fn reduce_scatter(
         &self,
         b: &mut Builder,
+        lane: Lane,
         x: &[BufferId],
-        landing: &[BufferId],
+        slot: impl Fn(&Builder, Rank, usize) -> Slice,
         home: impl Fn(&Builder, Rank) -> Slice,
         ready: impl Fn(Rank, usize, u32) -> Option<Dep>,
+        own: impl Fn(Rank) -> Option<Dep>,
     ) -> Vec<TaskId> {
-        let slot = |b: &Builder, owner: Rank, offset: usize| {
-            b.rows(
-                landing[usize::from(owner.0)],
-                offset as u16 - 1,
-                0,
-                self.shard,
-            )
-        };
-        let ids = self.scatter(b, x, slot, ready);
+        let ids = self.scatter(b, x, &slot, ready);
         let mut after = Vec::new();
         let mut tasks = Vec::with_capacity(self.ranks);
         for rank in b.ranks() {
             after.clear();
-            let row = u32::from(rank.0) * self.shard;
-            let mut inputs = vec![b.rows(x[usize::from(rank.0)], 0, row, self.shard)];
+            after.extend(own(rank));
+            let mut inputs = Vec::with_capacity(self.ranks);
+            inputs.push(b.rows(x[usize::from(rank.0)], 0, self.row(rank), self.shard));
             for offset in 1..self.ranks {
                 let from = self.before(rank, offset);
                 inputs.push(slot(b, rank, offset));
@@ -177,9 +186,27 @@ impl Exchange {
                 }));
             }
             let out = home(b, rank);
-            let sum = Compute::Reduce { inputs, out };
-            tasks.push(b.compute(rank, COMPUTE, None, sum, &after));
+            tasks.push(b.compute(rank, lane, None, Compute::Reduce { inputs, out }, &after));
         }
         tasks
     }
+}
+
+/// The rows `[row, row + rows)` of the landing slot of the rank `offset` before `owner`.
+pub(super) fn slot_rows(
+    b: &Builder,
+    landing: &[BufferId],
+    owner: Rank,
+    offset: usize,
+    (row, rows): (u32, u32),
+) -> Slice {
+    b.rows(landing[usize::from(owner.0)], offset as u16 - 1, row, rows)
+}
+
+/// A landing slot of `rows` rows for every other rank, on every rank.
+pub(super) fn landing(b: &mut Builder, tensor: TensorId, rows: u32, cols: u32) -> Vec<BufferId> {
+    let slots = (b.ranks().len() - 1) as u16;
+    b.ranks()
+        .map(|rank| b.scratch("landing", tensor, rank, rows, cols, slots))
+        .collect()
 }

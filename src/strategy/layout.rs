@@ -22,7 +22,7 @@ const ABSENT: Extent = Extent::new(0, 0);
 
 /// A builder of the job's schedule.
 pub(super) fn begin(job: &Job<'_>) -> Builder {
-    let mut b = Builder::new(*job.operator, job.name, job.placement.to_vec());
+    let mut b = Builder::new(*job.operator, job.name, job.site.placement.to_vec());
     b.name_lane(COMPUTE, "compute");
     b
 }
@@ -307,4 +307,25 @@ impl Bare {
             cols,
         })
     }
+}
+
+/// The rows of each rank's shard of m.
+///
+/// # Errors
+/// [`Skip`] when they are unequal (only GEMM+AR allows such an m).
+pub(super) fn shard(m: u32, tp: u32) -> Result<u32, Skip> {
+    if !m.is_multiple_of(tp) {
+        return Err(Skip::because(format!(
+            "m = {m} cannot be cut into {tp} equal shards"
+        )));
+    }
+    Ok(m / tp)
+}
+
+/// Refuses one rank.
+pub(super) fn several(job: &Job<'_>) -> Result<(), Skip> {
+    if job.ranks() < 2 {
+        return Err(Skip::because("one rank: there is nothing to communicate"));
+    }
+    Ok(())
 }

@@ -20,13 +20,25 @@
 //! }
 //! let topology = b.build();
 //! let op = Operator::gemm(Kind::AgGemm, 64, 32, 16, 4, DType::Bf16)?;
-//! let schedule = strategy::parse("sequential")?.build(&op, &topology, &[0, 1, 2, 3])?;
-//! assert_eq!(schedule.collectives.len(), 1);
+//! let choice = strategy::parse("interdecom:d=2")?;
+//! let schedule = choice.build(&op, &topology, &[0, 1, 2, 3])?;
+//! assert_eq!(schedule.collectives.len(), 2); // one all-gather per chunk
+//! let skip = strategy::parse("interdecom:d=32")?.build(&op, &topology, &[0, 1, 2, 3]);
+//! assert_eq!(skip.unwrap_err().reason, "m = 64 cannot be cut into 32 chunks for 4 ranks (128 equal pieces)");
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
 mod direct;
 mod direct_steps;
+mod double_ring;
+mod fused;
+mod fused_ring;
+mod fusion_alltoall;
+mod fusion_double_ring;
+mod fusion_ring;
+mod groups;
+mod hierarchical;
+mod interdecom;
 mod layout;
 mod library;
 mod params;
@@ -35,9 +47,12 @@ mod ring;
 mod ring_steps;
 mod rings;
 mod sequential;
+mod site;
+mod tree;
 
 pub use params::{Param, Params, Value, Values};
 pub use parse::{StrategyError, parse};
+pub use site::Site;
 
 use crate::operator::{Kind, Operator};
 use crate::schedule::{Mover, Rank, Schedule, Via};
@@ -75,9 +90,16 @@ pub trait Strategy: std::fmt::Debug + Sync {
 pub fn registry() -> &'static [&'static dyn Strategy] {
     &[
         &sequential::Sequential,
+        &interdecom::InterDecom,
+        &fusion_alltoall::FusionAllToAll,
+        &fusion_ring::FusionRing,
+        &fusion_double_ring::FusionDoubleRing,
         &library::Library,
         &ring::Ring,
+        &double_ring::DoubleRing,
         &direct::Direct,
+        &tree::Tree,
+        &hierarchical::Hierarchical,
     ]
 }
 
@@ -124,9 +146,7 @@ impl std::fmt::Display for Choice {
 #[derive(Copy, Clone, Debug)]
 pub struct Job<'a> {
     pub operator: &'a Operator,
-    pub topology: &'a Topology,
-    /// Rank → GPU number.
-    pub placement: &'a [u32],
+    pub site: &'a Site<'a>,
     pub params: &'a Params,
     /// The choice as written, the schedule's name.
     pub name: &'a str,
@@ -134,7 +154,7 @@ pub struct Job<'a> {
 
 impl Job<'_> {
     fn ranks(&self) -> usize {
-        self.placement.len()
+        self.site.placement.len()
     }
 }
 
@@ -172,21 +192,23 @@ impl Choice {
         topology: &Topology,
         placement: &[u32],
     ) -> Result<Schedule, Skip> {
+        self.build_at(operator, &Site::new(topology, placement)?)
+    }
+
+    /// The same on a site; rings and groups are searched for once per site, so share it when
+    /// several strategies are built.
+    ///
+    /// # Errors
+    /// [`Skip`] with the reason when the strategy does not apply.
+    pub fn build_at(&self, operator: &Operator, site: &Site<'_>) -> Result<Schedule, Skip> {
         operator
             .check()
             .map_err(|error| Skip::because(error.to_string()))?;
-        if placement.len() != operator.tp as usize {
+        if site.placement.len() != operator.tp as usize {
             return Err(Skip::because(format!(
                 "{} ranks are placed, but the operator has {}",
-                placement.len(),
+                site.placement.len(),
                 operator.tp
-            )));
-        }
-        let gpus = topology.gpus.len();
-        if let Some(gpu) = placement.iter().find(|&&gpu| gpu as usize >= gpus) {
-            return Err(Skip::because(format!(
-                "GPU {gpu} is none of {}'s {gpus}",
-                topology.name
             )));
         }
         if !self.strategy.applies(operator.kind) {
@@ -198,8 +220,7 @@ impl Choice {
         }
         self.strategy.build(&Job {
             operator,
-            topology,
-            placement,
+            site,
             params: &self.params,
             name: &self.to_string(),
         })

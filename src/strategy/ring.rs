@@ -9,7 +9,7 @@
 use super::layout::{Bare, COMM, COMPUTE, begin, cuttable};
 use super::params::{Param, Value, Values};
 use super::ring_steps::{Course, Lap, Sum, all_gather, reduce_scatter};
-use super::rings::{self, Order};
+use super::rings::Order;
 use super::{Job, Skip, Strategy, affordable, opens};
 use crate::operator::Kind;
 use crate::schedule::{BufferId, Builder, Dep, Lane, Mover, Schedule, TaskId, Via};
@@ -57,7 +57,7 @@ impl Strategy for Ring {
     }
 
     fn build(&self, job: &Job<'_>) -> Result<Schedule, Skip> {
-        let order = rings::single(job);
+        let order = job.site.rings().single.clone();
         let mut b = begin(job);
         let bare = Bare::new(&mut b, job)?;
         if job.operator.kind == Kind::AllToAll {

@@ -8,9 +8,9 @@
 //! Tasks are emitted step by step, so that ids follow from (step, course, position, chunk) and
 //! nothing is kept per task.
 
-use super::layout::{COMPUTE, split};
-use super::rings::Order;
-use super::{hand_over, opens};
+use super::layout::{COMM, COMPUTE, split};
+use super::rings::{Order, RankRings};
+use super::{Skip, hand_over, opens};
 use crate::schedule::{
     BufferId, Builder, Compute, Dep, Lane, Mover, Rank, Slice, TaskId, TensorId,
 };
@@ -35,6 +35,39 @@ impl Course {
             rows,
             lane,
         }]
+    }
+
+    /// The best pair of rings, each with its share of the rows.
+    ///
+    /// # Errors
+    /// [`Skip`] when no pair beats one ring, or a shard has one row.
+    pub(super) fn pair(rings: &RankRings, rows: u32) -> Result<Vec<Self>, Skip> {
+        let (first, second, share) = rings.pair.as_ref().map_err(Skip::because)?;
+        if rows < 2 {
+            return Err(Skip::because("a shard of 1 row cannot be cut in two"));
+        }
+        // Whole tiles of a GEMM where there are many; never nothing on one ring.
+        let grain = if rows.is_multiple_of(128) && rows >= 1024 {
+            128
+        } else {
+            1
+        };
+        let parts = rows / grain;
+        let cut = (f64::from(parts) * share)
+            .round()
+            .clamp(1.0, f64::from(parts - 1)) as u32;
+        let course = |order: &Order, start, rows, lane| Self {
+            order: order.clone(),
+            start,
+            rows,
+            lane,
+        };
+        let cut = cut * grain;
+        let next = Lane(COMM.0 + 1);
+        Ok(vec![
+            course(first, 0, cut, COMM),
+            course(second, cut, rows - cut, next),
+        ])
     }
 
     /// The rank at a position, counted round the ring from `position` by `back` steps backwards.
@@ -194,7 +227,9 @@ pub(super) fn reduce_scatter(b: &mut Builder, lap: Lap, courses: &[Course], sum:
                 landing.slice(b, lap, courses, place, step - 1)
             };
             let next = lap.further(place, 1);
-            if let Some(task) = reused(&transfers, next, step) {
+            if step >= 2 {
+                // The slot is free once the sum that was in it has moved on.
+                let task = transfers.at(step - 1, next);
                 after.push((task, opens(lap.mover)).into());
             }
             let to = landing.slice(b, lap, courses, next, step);
@@ -241,12 +276,6 @@ fn own_part(
     let (row, rows) = lap.chunk(course, place.chunk);
     let row = u32::from(home.0) * lap.shard + row;
     b.rows(x[usize::from(here.0)], 0, row, rows)
-}
-
-/// The transfer that must have left the slot into which `step` lands at `next`: with two slots the
-/// one that `next` sent on a step earlier.
-pub(super) fn reused(transfers: &Ids, next: Place, step: usize) -> Option<TaskId> {
-    (step >= 2).then(|| transfers.at(step - 1, next))
 }
 
 /// Double-buffered landing places of travelling partial sums.

@@ -2,7 +2,6 @@
 //! What every overlap has to beat; on one rank only the GEMM is left.
 
 use super::layout::{COMPUTE, Fused, begin};
-use super::rings;
 use super::{Job, Skip, Strategy};
 use crate::operator::Kind;
 use crate::schedule::{
@@ -96,7 +95,7 @@ pub(super) fn collective(
     lane: Lane,
     slices: impl Fn(&Builder, Rank) -> (Slice, Slice),
 ) -> Vec<TaskId> {
-    collective_after(b, &rings::single(job), kind, lane, slices, |_| None)
+    collective_after(b, &job.site.rings().single, kind, lane, slices, |_| None)
 }
 
 /// The same in a given ring order, each member after one task.

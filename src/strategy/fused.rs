@@ -1,0 +1,105 @@
+//! What the fused strategies share: one GEMM kernel per rank whose tile groups wait for flags or
+//! raise them.
+
+use super::layout::{COMPUTE, Fused};
+use super::params::{Param, Value, Values};
+use super::ring::MOVER;
+use super::{Job, Skip};
+use crate::schedule::{
+    BufferId, Builder, Compute, Dep, GemmKernel, LaunchId, Mover, Rank, Slice, TaskId,
+};
+
+pub(super) const CHUNKS: Param = Param {
+    name: "chunks",
+    values: Values::Count {
+        least: 1,
+        most: 1024,
+    },
+    default: Value::Count(1),
+    about: "pieces of every shard; each moves on, or opens its tiles, as soon as it is there",
+    shown: false,
+};
+
+/// The parameters of the ring fusions.
+pub(super) const RING_PARAMS: &[Param] = &[CHUNKS, MOVER];
+
+/// What a comparison tries of every fusion.
+pub(super) const TRIED: &[&str] = &["", "chunks=4"];
+
+/// One fused kernel per rank.
+#[derive(Debug)]
+pub(super) struct Kernels<'a> {
+    fused: &'a Fused,
+    launches: Vec<LaunchId>,
+}
+
+impl<'a> Kernels<'a> {
+    /// Fused kernels that leave `lanes` copy kernels per rank their SMs.
+    pub(super) fn new(
+        b: &mut Builder,
+        job: &Job<'_>,
+        fused: &'a Fused,
+        mover: Mover,
+        lanes: usize,
+    ) -> Result<Self, Skip> {
+        let beside = match mover {
+            Mover::CopyEngine => 0,
+            Mover::Sm { blocks } => u32::from(blocks) * lanes as u32,
+        };
+        let mut launches = Vec::with_capacity(job.ranks());
+        for rank in b.ranks() {
+            let sms = job.site.sms(rank, beside)?;
+            launches.push(b.launch("gemm", rank, sms));
+        }
+        Ok(Self { fused, launches })
+    }
+
+    /// The tile group of the rows `[row, row + rows)` of A, into `out`.
+    pub(super) fn group(
+        &self,
+        b: &mut Builder,
+        rank: Rank,
+        rows: (u32, u32),
+        out: Slice,
+        kernel: GemmKernel,
+        after: &[Dep],
+    ) -> TaskId {
+        let gemm = self.fused.gemm(b, rank, rows, out, kernel);
+        self.push(b, rank, gemm, after)
+    }
+
+    /// The same, added to what `out` holds.
+    pub(super) fn accumulate(
+        &self,
+        b: &mut Builder,
+        rank: Rank,
+        rows: (u32, u32),
+        out: Slice,
+        after: &[Dep],
+    ) -> TaskId {
+        let mut gemm = self.fused.gemm(b, rank, rows, out, GemmKernel::Scatter);
+        if let Compute::Gemm { accumulate, .. } = &mut gemm {
+            *accumulate = true;
+        }
+        self.push(b, rank, gemm, after)
+    }
+
+    /// The tile group into the same rows of `buffers[rank]`.
+    pub(super) fn in_place(
+        &self,
+        b: &mut Builder,
+        rank: Rank,
+        rows: (u32, u32),
+        buffers: &[BufferId],
+        kernel: GemmKernel,
+        after: &[Dep],
+    ) -> TaskId {
+        let out = b.rows(buffers[usize::from(rank.0)], 0, rows.0, rows.1);
+        self.group(b, rank, rows, out, kernel, after)
+    }
+
+    fn push(&self, b: &mut Builder, rank: Rank, gemm: Compute, after: &[Dep]) -> TaskId {
+        let launch = self.launches[usize::from(rank.0)];
+        b.compute(rank, COMPUTE, Some(launch), gemm, after)
+    }
+}

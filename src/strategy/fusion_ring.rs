@@ -1,0 +1,43 @@
+//! `fusion-ring`: one GEMM kernel per rank, shards travelling round the best ring while it runs.
+
+use super::fused::{RING_PARAMS, TRIED};
+use super::fused_ring;
+use super::layout::{COMM, dims, several, shard};
+use super::params::Param;
+use super::ring_steps::Course;
+use super::{Job, Skip, Strategy};
+use crate::operator::Kind;
+use crate::schedule::Schedule;
+
+#[derive(Debug)]
+pub(super) struct FusionRing;
+
+impl Strategy for FusionRing {
+    fn name(&self) -> &'static str {
+        "fusion-ring"
+    }
+
+    fn summary(&self) -> &'static str {
+        "One fused GEMM kernel; shards or partial sums travel round the best ring on the link graph."
+    }
+
+    fn params(&self) -> &'static [Param] {
+        RING_PARAMS
+    }
+
+    fn applies(&self, kind: Kind) -> bool {
+        kind.is_fused()
+    }
+
+    fn tried(&self) -> &'static [&'static str] {
+        TRIED
+    }
+
+    fn build(&self, job: &Job<'_>) -> Result<Schedule, Skip> {
+        several(job)?;
+        let (m, _, _) = dims(job.operator)?;
+        let rows = shard(m, job.operator.tp)?;
+        let order = job.site.rings().single.clone();
+        fused_ring::build(job, rows, &Course::whole(order, rows, COMM))
+    }
+}
