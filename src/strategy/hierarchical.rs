@@ -135,35 +135,32 @@ impl<'a> Tiers<'a> {
 
     /// Copies every share (rows by rank number) to every output. The own share waits for `ready`.
     fn gather(&self, b: &mut Builder, ready: impl Fn(Rank) -> Option<TaskId>) {
-        let count = self.groups.len();
-        // Landings along the rail, by receiver and how many groups back it came from.
-        let mut landed = vec![vec![None; count]; b.ranks().len()];
-        let own = |rank: Rank| {
-            let dep = |task| Dep::from((task, Via::Event));
-            ready(rank).map(dep)
-        };
+        let (count, ranks) = (self.groups.len(), b.ranks().len());
+        let own = |rank: Rank| ready(rank).map(|task| Dep::from((task, Via::Event)));
+        // What the copies of a share inside the group wait for, by how many groups back the share
+        // came from, then rank.
+        let mut waits: Vec<Vec<Option<Dep>>> = vec![b.ranks().map(own).collect()];
         for i in 1..count {
+            let mut landed = vec![None; ranks];
             for (g, place, rank) in self.each() {
                 let to = self.at(g + i, place);
                 let row = u32::from(rank.0);
                 let (from, target) = (self.share(b, rank, row), self.share(b, to, row));
-                let dep = own(rank);
+                let dep = waits[0][usize::from(rank.0)];
                 let lane = self.across(i);
                 let task = b.transfer(rank, lane, from, target, self.mover, dep.as_slice());
-                landed[usize::from(to.0)][i] = Some(task);
+                let via = opens(self.mover);
+                landed[usize::from(to.0)] = Some(Dep { task, via });
             }
+            waits.push(landed);
         }
-        for back in 0..count {
+        for (back, waits) in waits.iter().enumerate() {
             for i in 1..self.size {
                 for (g, place, rank) in self.each() {
                     let to = self.at(g, place + i);
                     let row = u32::from(self.at(g + count - back, place).0);
                     let (from, target) = (self.share(b, rank, row), self.share(b, to, row));
-                    let via = opens(self.mover);
-                    let dep = match back {
-                        0 => own(rank),
-                        _ => landed[usize::from(rank.0)][back].map(|task| Dep { task, via }),
-                    };
+                    let dep = waits[usize::from(rank.0)];
                     let lane = self.inside(i);
                     b.transfer(rank, lane, from, target, self.mover, dep.as_slice());
                 }

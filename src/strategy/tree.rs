@@ -87,7 +87,7 @@ fn doubling(b: &mut Builder, bare: &Bare, mover: Mover) {
     let mut size = 1;
     while size < n {
         let mut next = vec![None; n];
-        for r in 0..n {
+        for (r, landed) in landed.iter().enumerate() {
             let partner = r ^ size;
             let (row, rows) = (
                 (r & !(size - 1)) as u32 * bare.rows,
@@ -96,7 +96,7 @@ fn doubling(b: &mut Builder, bare: &Bare, mover: Mover) {
             let from = b.rows(bare.y[r], 0, row, rows);
             let to = b.rows(bare.y[partner], 0, row, rows);
             let via = opens(mover);
-            let dep = landed[r].map(|task| Dep { task, via });
+            let dep = landed.map(|task| Dep { task, via });
             let rank = Rank(r as u16);
             next[partner] = Some(b.transfer(rank, COMM, from, to, mover, dep.as_slice()));
         }

@@ -91,7 +91,8 @@ fn kernels(schedule: &Schedule, order: &Order, sms: &dyn Fn(u32) -> GpuSms) -> V
             waits: flagged || matches!(task.work, Work::Collective(_)),
         });
     }
-    for kernel in kernels.iter_mut().filter(|k| k.sms == 0) {
+    let collective = |k: &Kernel| matches!(schedule.task(k.first).work, Work::Collective(_));
+    for kernel in kernels.iter_mut().filter(|k| k.sms == 0 && !collective(k)) {
         kernel.sms = if kernel.waits {
             sms(kernel.gpu).total
         } else {
