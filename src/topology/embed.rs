@@ -3,9 +3,10 @@
 
 use std::path::Path;
 
-use super::read::{parse, resolve_gpu};
+use super::read::{parse, profile};
 use super::{Topology, TopologyError};
-use crate::input::{closest, decode};
+use crate::input::yaml::Node;
+use crate::input::{Diagnostics, closest, decode};
 
 /// Largest file that is read [bytes].
 const LARGEST: u64 = 256 << 20;
@@ -53,7 +54,9 @@ pub fn names() -> Vec<&'static str> {
 /// [`TopologyError`]: an unknown name, an unreadable file, mistakes in it, a wrong override.
 pub fn load(name_or_path: &str, sets: &[String]) -> Result<Topology, TopologyError> {
     if let Some((name, text)) = SHIPPED.iter().find(|(name, _)| *name == name_or_path) {
-        return parse(text, &format!("topologies/{name}.yaml"), sets, &resolve_gpu);
+        let resolve =
+            |node: &Node, found: &mut Diagnostics| profile::resolve(node, Path::new(""), found);
+        return parse(text, &format!("topologies/{name}.yaml"), sets, &resolve);
     }
     if !name_or_path.contains(['/', '\\', '.']) {
         let near = closest(name_or_path, names()).map(|name| format!("did you mean `{name}`? "));
@@ -77,7 +80,9 @@ pub fn load(name_or_path: &str, sets: &[String]) -> Result<Topology, TopologyErr
     }
     let bytes = std::fs::read(path).map_err(|error| unreadable(error.to_string()))?;
     let text = decode(name_or_path, &bytes).map_err(TopologyError::Invalid)?;
-    parse(text, name_or_path, sets, &resolve_gpu)
+    let base = path.parent().unwrap_or(Path::new(""));
+    let resolve = |node: &Node, found: &mut Diagnostics| profile::resolve(node, base, found);
+    parse(text, name_or_path, sets, &resolve)
 }
 
 #[cfg(test)]
@@ -95,6 +100,60 @@ mod tests {
             .collect();
         files.sort();
         assert_eq!(names(), files);
+    }
+
+    #[test]
+    fn every_shipped_topology_is_right() {
+        for name in names() {
+            let topology = load(name, &[]).unwrap_or_else(|error| panic!("{error}"));
+            assert_eq!(topology.name, name);
+            assert!(
+                !topology.about.is_empty(),
+                "{name} says nothing about itself"
+            );
+            let mut links = topology.graph.edge_weights();
+            assert!(
+                links.all(|link| link.source.is_some()),
+                "{name}: a link without source"
+            );
+            let mut shared = topology.shared.iter();
+            assert!(
+                shared.all(|shared| shared.source.is_some()),
+                "{name}: a capacity without source"
+            );
+        }
+    }
+
+    #[test]
+    fn gpu_profiles_lie_beside_the_file_or_inside_it() {
+        let dir = tempfile::tempdir().unwrap();
+        let gpu = crate::device::names();
+        let gpu = gpu.iter().find(|name| **name != "ideal").unwrap();
+        let root = concat!(env!("CARGO_MANIFEST_DIR"), "/topologies/gpus/");
+        let profile = std::fs::read_to_string(format!("{root}{gpu}.yaml")).unwrap();
+        let text = |gpu: &str| format!("name: b\ngpu: {gpu}\nnodes: {{ gpus: 1 }}\n");
+        let inline = profile
+            .lines()
+            .fold(String::new(), |all, line| all + "\n  " + line);
+        let files = [
+            ("good", text("./my.yaml")),
+            ("inline", text(&inline)),
+            ("worse", text("./bad.yaml")),
+        ];
+        for (name, text) in files {
+            std::fs::write(dir.path().join(format!("{name}.yaml")), text).unwrap();
+        }
+        std::fs::write(dir.path().join("my.yaml"), &profile).unwrap();
+        std::fs::write(dir.path().join("bad.yaml"), "name: [").unwrap();
+        let load = |name: &str| load(dir.path().join(name).to_str().unwrap(), &[]);
+        let expected = crate::device::load(gpu).unwrap();
+        assert_eq!(**load("good.yaml").unwrap().device(0), expected);
+        assert_eq!(**load("inline.yaml").unwrap().device(0), expected);
+        let said = load("worse.yaml").unwrap_err().to_string();
+        assert!(
+            said.contains("worse.yaml:2:6") && said.contains("bad.yaml:1:7"),
+            "{said}"
+        );
     }
 
     #[test]

@@ -73,8 +73,8 @@ pub struct Node {
     pub kind: NodeKind,
 }
 
-/// Where a number comes from, in the file's words: `datasheet`, `measured`, `paper` or `assumed`,
-/// then free text.
+/// Where a number comes from, in the file's words: one of [`crate::device::SOURCE_KINDS`], then free
+/// text.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Source(pub String);
 

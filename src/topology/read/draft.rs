@@ -4,8 +4,9 @@ use petgraph::graph::DiGraph;
 use rustc_hash::FxHashMap;
 
 use super::names;
+use crate::device::SOURCE_KINDS;
 use crate::input::yaml::Node as Yaml;
-use crate::input::{Diagnostic, Diagnostics, Fields, Span, did_you_mean};
+use crate::input::{Diagnostic, Diagnostics, Fields, Span, did_you_mean, list};
 use crate::topology::{
     Contention, ExplicitRoute, Link, LinkId, Node, NodeId, NodeKind, Shared, Source, SourceId, Ties,
 };
@@ -15,8 +16,6 @@ use crate::units::{Bytes, BytesPerSecond, Seconds};
 const MOST_NODES: u64 = 1_000_000;
 /// Most link directions of a machine.
 const MOST_LINKS: u64 = 8_000_000;
-/// Words a source starts with.
-const ORIGINS: [&str; 4] = ["datasheet", "measured", "paper", "assumed"];
 
 /// Whether a bandwidth lies between 1 B/s and 10^18 B/s, so that every transfer time is finite.
 pub(in crate::topology) fn check_rate(rate: BytesPerSecond) -> Result<(), &'static str> {
@@ -324,14 +323,11 @@ impl Draft {
             .split(|c: char| !c.is_alphanumeric())
             .next()
             .unwrap_or("");
-        if !ORIGINS.contains(&first) {
-            self.found.push(
-                node.wrong(
-                    "`source` does not say what kind of source it is",
-                    "expected `datasheet`, `measured`, `paper` or `assumed` first",
-                )
-                .help("start with one of the four, e.g. `source: datasheet, NVIDIA 2023`"),
-            );
+        if !SOURCE_KINDS.contains(&first) {
+            let label = format!("expected {} first", list(SOURCE_KINDS));
+            let mistake = node.wrong("`source` does not say what kind of source it is", label);
+            let remedy = "start with one of those, e.g. `source: datasheet, NVIDIA 2023`";
+            self.found.push(mistake.help(remedy));
             return None;
         }
         let known = self.sources.iter().position(|source| source.0 == text);

@@ -10,6 +10,7 @@ mod gpus;
 pub(super) mod links;
 pub(super) mod names;
 pub(super) mod nodes;
+pub(super) mod profile;
 mod routes;
 pub(super) mod shared;
 
@@ -17,7 +18,7 @@ pub use gpus::ResolveGpu;
 
 use super::{Ties, Topology, TopologyError, generate, set};
 use crate::input::yaml::Node as Yaml;
-use crate::input::{Diagnostics, Fields, yaml};
+use crate::input::{Fields, yaml};
 use crate::units::Bytes;
 use draft::Draft;
 
@@ -159,16 +160,4 @@ fn read_prefer(node: &Yaml, draft: &mut Draft) -> Option<Vec<u16>> {
         }
     }
     Some(prefer)
-}
-
-/// The default way to profiles: by name or path from the device room, or inline.
-pub(super) fn resolve_gpu(node: &Yaml, found: &mut Diagnostics) -> Option<crate::device::Device> {
-    let name = node.word("gpu", found)?;
-    crate::device::load(name)
-        .map_err(|error| {
-            let words = error.to_string();
-            let (message, help) = words.split_once(": ").unwrap_or((&words, ""));
-            found.push(node.wrong(message, "no such profile").help(help));
-        })
-        .ok()
 }
