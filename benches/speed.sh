@@ -1,0 +1,96 @@
+#!/usr/bin/env bash
+# Prints, as a table in markdown, how long whole processes take and how much memory they need on
+# one core: Duet's beside SimGrid's where that can do the case. Best of three runs.
+#
+#   benches/speed.sh [--long]     --long adds SimGrid's minutes-long cases, run once
+set -euo pipefail
+cd "$(dirname "$0")/.."
+long=${1:-}
+
+if ! command -v /usr/bin/time >/dev/null || [ ! -e /usr/include/simgrid/s4u.hpp ]; then
+  if [ "$(id -u)" != 0 ] || ! command -v apt-get >/dev/null; then
+    echo "speed: as root run: apt-get update && apt-get install time g++ libsimgrid-dev libboost-dev" >&2
+    exit 1
+  fi
+  apt-get update -qq >&2
+  DEBIAN_FRONTEND=noninteractive apt-get install -qq --no-install-recommends \
+    time g++ libsimgrid-dev libboost-dev >/dev/null
+fi
+
+cargo build --quiet --release --locked --bins --examples
+release=$(realpath "${CARGO_TARGET_DIR:-target}/release")
+dir=$(mktemp -d)
+trap 'rm -rf "$dir"' EXIT
+for peer in collectives flows; do
+  g++ -O2 -std=c++17 "benches/peers/simgrid/$peer.cpp" -o "$dir/$peer" -lsimgrid
+done
+simgrid=(--cfg=network/model:CM02 --cfg=network/TCP-gamma:0 --cfg=network/crosstraffic:0
+  --log=root.thres:warning)
+
+runs=3
+# measure COMMAND...: prints `time, memory`.
+measure() {
+  local best=999999999 memory=0 start took
+  for _ in $(seq "$runs"); do
+    start=${EPOCHREALTIME/./}
+    /usr/bin/time -o "$dir/memory" -f %M taskset -c 0 "$@" >/dev/null
+    took=$((${EPOCHREALTIME/./} - start))
+    memory=$(cat "$dir/memory")
+    if ((took < best)); then best=$took; fi
+  done
+  awk -v us="$best" -v kb="$memory" 'BEGIN {
+    if (us < 1e5) printf "%.1f ms", us / 1e3; else printf "%.2f s", us / 1e6
+    printf ", %.0f MB", kb / 1000
+  }'
+}
+
+row() {
+  printf '| %s | %s | %s | %s | %s |\n' "$@"
+}
+
+# A switch with N ports, as all cases but the ring use.
+switch() {
+  cat >"$dir/switch-$1.yaml" <<YAML
+name: switch-$1
+gpu: ideal
+generate:
+  - switch: { gpus: $1, name: switch, kind: cable, bandwidth: 50 GB/s, latency: 500 ns, source: assumed }
+YAML
+  echo "$dir/switch-$1.yaml"
+}
+simulate=("$release/duet" simulate --format json)
+
+printf '%s, %s, %s\n\n' "$(sed -n 's/^model name[^:]*: //p' /proc/cpuinfo | head -1)" \
+  "$(rustc --version | cut -d' ' -f1,2)" "SimGrid $(dpkg-query -W -f '${Version}' libsimgrid-dev 2>/dev/null || echo '?')"
+row case transfers Duet "SimGrid, CM02" "elsewhere"
+row --- --: --: --: ---
+
+row "ring all-gather, 1024 ranks, fat tree" "1,047,552" \
+  "$(measure "${simulate[@]}" -t fat-tree-1024 --tp 1024 --op all-gather --bytes '1 GiB' --strategy ring)" \
+  "–" "SimGrid 16.0 s, 49 MB; ASTRA-sim's network alone 0.31 s, whole 6.8 s, 363 MB"
+row "ring all-gather, 256 ranks" "65,280" \
+  "$(measure "${simulate[@]}" -t fat-tree-1024 --tp 256 --op all-gather --bytes '256 MiB' --strategy ring)" \
+  "$(measure "$dir/collectives" ring 256 "${simgrid[@]}")" "ASTRA-sim's network alone 0.02 s"
+for n in 64 128 256 1024; do
+  flows=$((n * (n - 1)))
+  case $n in
+    64 | 128) peer=$(measure "$dir/collectives" star "$n" "${simgrid[@]}") elsewhere= ;;
+    256) elsewhere="SimGrid 44 s, 137 MB; ASTRA-sim's network alone (queues, no sharing) 0.07 s"
+      peer="–"
+      if [ "$long" = --long ]; then peer=$(runs=1 measure "$dir/collectives" star "$n" "${simgrid[@]}"); fi ;;
+    1024) elsewhere="ASTRA-sim's network alone 1.1 s, 250 MB, whole 30 s, 975 MB" peer="out of reach" ;;
+  esac
+  row "all-to-all, all at once, $n ranks, switch" "$flows" \
+    "$(measure "${simulate[@]}" -t "$(switch "$n")" --tp "$n" --op all-to-all --bytes "$n MiB" --strategy direct)" \
+    "$peer" "$elsewhere"
+done
+for n in 64 128 256; do
+  peer="–"
+  if [ "$n" = 64 ] || [ "$long" = --long ] && [ "$n" = 128 ]; then
+    "$release/examples/speed" flows "$n" 1 >"$dir/random.flows"
+    peer=$(runs=1 measure "$dir/flows" "$dir/random.flows" "$dir/random.finish" "${simgrid[@]}")
+  fi
+  row "all-to-all, sizes ±50 %, $n ranks, switch" "$((n * (n - 1)))" \
+    "$(measure "$release/examples/speed" simulate "$n" 1)" "$peer" ""
+done
+row "\`duet compare\`, all strategies, 8 GPUs" "" "$(measure "$release/duet" compare --format json)" "" ""
