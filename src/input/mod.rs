@@ -1,5 +1,5 @@
 //! Reading files that people write: places in the text, diagnostics that point at them, and YAML
-//! as a tree whose every node knows its place.
+//! and JSON as trees whose every node knows its place.
 //!
 //! Readers (topologies, GPU profiles, schedules) push one [`Diagnostic`] per mistake into
 //! [`Diagnostics`], go on while they can, and render them all at the end.
@@ -24,6 +24,7 @@
 
 mod diagnostic;
 mod fields;
+pub mod json;
 mod suggest;
 pub mod yaml;
 

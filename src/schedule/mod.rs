@@ -11,6 +11,7 @@
 
 mod builder;
 pub mod interpret;
+pub mod json;
 pub mod verify;
 
 use crate::operator::Operator;
