@@ -10,8 +10,8 @@ use super::pair::{Constraint, Total};
 use super::{Found, SAME, Two, reverse};
 use crate::topology::route::RouteError;
 
-/// Edges looked at in the search for one ring, and again for the pair.
-const EDGE_STEPS: u64 = 400_000;
+/// Edges and loads looked at in the search for one ring, and again for the pair.
+const STEPS: u64 = 500_000;
 
 /// What a ring or a pair costs: seconds per byte, then a sum that falls as load spreads.
 type Cost = (f64, f64);
@@ -41,10 +41,11 @@ struct Search<'e, 't> {
 impl Search<'_, '_> {
     fn cost(&mut self, order: &[u32]) -> Result<Cost, RouteError> {
         self.tried += 1;
-        self.steps = self.steps.saturating_sub(order.len() as u64);
         self.scratch.set(self.edges, order)?;
         let constraints = &mut self.constraints;
         Total::collect(self.edges, &self.fixed, &self.scratch, constraints);
+        let work = (order.len() + constraints.len()) as u64;
+        self.steps = self.steps.saturating_sub(work);
         let rate = if self.fixed.touched.is_empty() {
             self.scratch.bandwidth(self.edges)
         } else {
@@ -146,7 +147,7 @@ pub(super) fn search(edges: &mut Edges<'_>) -> Result<Found, RouteError> {
         fixed,
         constraints: Vec::new(),
         target: 1.0 / limits.single,
-        steps: EDGE_STEPS,
+        steps: STEPS,
         tried: 0,
     };
     let file: Vec<u32> = (0..search.edges.len() as u32).collect();
@@ -163,7 +164,7 @@ pub(super) fn search(edges: &mut Edges<'_>) -> Result<Found, RouteError> {
 
     let mut pair = None;
     if limits.pair * cost.0 > 1.0 + SAME {
-        (search.target, search.steps) = (1.0 / limits.pair, EDGE_STEPS);
+        (search.target, search.steps) = (1.0 / limits.pair, STEPS);
         pair = Some(best_pair(&mut search, &single, &file)?);
     }
     let tried = search.tried;

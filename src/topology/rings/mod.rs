@@ -40,6 +40,7 @@ mod edges;
 mod exact;
 mod limit;
 mod local;
+mod narrow;
 mod pair;
 
 use edges::{Edges, Load};
