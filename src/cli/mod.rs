@@ -1,7 +1,95 @@
 //! The command line: the only room that prints or exits.
+//!
+//! One file per subcommand; each has an `Args` struct and a `run` function that returns a
+//! [`Failure`] instead of exiting.
+
+mod args;
+mod compare;
+mod completions;
+mod error;
+mod evaluate;
+mod gpus;
+mod output;
+mod progress;
+mod sensitivity;
+mod simulate;
+mod strategies;
+mod topology;
+
+use std::process::ExitCode;
+
+use clap::{Parser, Subcommand};
+
+use error::Failure;
+
+/// Which way of overlapping communication with computation is fastest on this machine, by how
+/// much, and why.
+#[derive(Parser, Debug)]
+#[command(name = "duet", version, propagate_version = true, max_term_width = 100)]
+pub struct Cli {
+    #[command(subcommand)]
+    command: Command,
+    /// Worker threads [default: one per core]; results do not depend on it
+    #[arg(long, global = true, value_name = "N", value_parser = clap::value_parser!(u16).range(1..))]
+    threads: Option<u16>,
+}
+
+#[derive(Subcommand, Debug)]
+enum Command {
+    /// Rank all strategies for an operator on one or more machines, and say why
+    Compare(compare::CompareArgs),
+    /// Perform one strategy or schedule file and show where its time goes
+    Simulate(simulate::SimulateArgs),
+    /// Say which link or engine to upgrade first
+    Sensitivity(sensitivity::SensitivityArgs),
+    /// List, show, draw and check machines
+    Topology(topology::TopologyArgs),
+    /// List the strategies and what they do
+    Strategies(strategies::StrategiesArgs),
+    /// List the GPU profiles
+    Gpus(gpus::GpusArgs),
+    /// Print a completion script for a shell
+    Completions(completions::CompletionsArgs),
+}
 
 /// Parses the arguments, runs the command and returns the exit code (0 ok, 1 internal, 2 usage,
 /// 3 bad input, 4 no usable GPU, 5 validation outside tolerance).
-pub fn main() -> std::process::ExitCode {
-    std::process::ExitCode::SUCCESS
+pub fn main() -> ExitCode {
+    let cli = match Cli::try_parse() {
+        Ok(cli) => cli,
+        Err(error) => {
+            // Help and version go to stdout with code 0; a closed pipe is nobody's error.
+            let _ = error.print();
+            return ExitCode::from(u8::try_from(error.exit_code()).unwrap_or(2));
+        }
+    };
+    match run(cli) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(failure) => {
+            if !matches!(failure, Failure::Closed) {
+                eprintln!("{failure}");
+            }
+            failure.code()
+        }
+    }
+}
+
+fn run(cli: Cli) -> Result<(), Failure> {
+    if let Some(threads) = cli.threads {
+        rayon::ThreadPoolBuilder::new()
+            .num_threads(usize::from(threads))
+            .build_global()
+            .map_err(|error| {
+                Failure::Internal(format!("error: cannot start {threads} threads: {error}"))
+            })?;
+    }
+    match cli.command {
+        Command::Compare(args) => compare::run(&args),
+        Command::Simulate(args) => simulate::run(&args),
+        Command::Sensitivity(args) => sensitivity::run(&args),
+        Command::Topology(args) => topology::run(&args),
+        Command::Strategies(args) => strategies::run(&args),
+        Command::Gpus(args) => gpus::run(&args),
+        Command::Completions(args) => completions::run(&args),
+    }
 }

@@ -8,14 +8,16 @@ pub(super) fn write<const N: usize>(
     header: [&str; N],
     rows: impl IntoIterator<Item = [String; N]>,
 ) -> String {
+    records(&header, rows.into_iter().map(Vec::from))
+}
+
+/// Writes records, each as long as the header.
+pub(super) fn records(header: &[&str], rows: impl Iterator<Item = Vec<String>>) -> String {
     let mut writer = csv::Writer::from_writer(Vec::new());
-    let mut put = |row: &[String]| {
-        // Writing to memory cannot fail, and every record has N fields.
-        let _ = writer.write_record(row);
-    };
-    put(&header.map(str::to_owned));
+    // Writing to memory cannot fail, and all records have the same length.
+    let _ = writer.write_record(header);
     for row in rows {
-        put(&row);
+        let _ = writer.write_record(&row);
     }
     let bytes = writer.into_inner().unwrap_or_default();
     String::from_utf8_lossy(&bytes).into_owned()
@@ -63,82 +65,64 @@ pub fn compare(comparisons: &[Comparison]) -> String {
         "exposed_comm_s",
         "ect_s",
         "overlap_efficiency",
+        "algbw_bytes_per_s",
+        "busbw_bytes_per_s",
         "lower_bound_s",
         "tasks",
         "bottleneck",
         "verified",
         "skipped",
     ];
-    let mut rows = Vec::new();
+    let mut rows: Vec<Vec<String>> = Vec::new();
     for comparison in comparisons {
         let operator = &comparison.operator;
-        let row = |strategy: &str, numbers: [String; 12]| {
-            let [m, n, k, bytes] = shape(operator);
-            let [place, makespan, rest @ ..] = numbers;
-            let [
-                speedup,
-                gemm,
-                comm,
-                exposed,
-                ect,
-                overlap,
-                bound,
-                tasks,
-                bottleneck,
-                verified,
-            ] = rest;
-            [
+        let [m, n, k, bytes] = shape(operator);
+        let begin = |place: String, strategy: &str| {
+            vec![
                 comparison.topology.clone(),
                 operator.kind.name().to_owned(),
-                m,
-                n,
-                k,
-                bytes,
+                m.clone(),
+                n.clone(),
+                k.clone(),
+                bytes.clone(),
                 operator.tp.to_string(),
                 operator.dtype.name().to_owned(),
                 comparison.launch.clone(),
                 place,
                 strategy.to_owned(),
-                makespan,
-                speedup,
-                gemm,
-                comm,
-                exposed,
-                ect,
-                overlap,
-                bound,
-                tasks,
-                bottleneck,
-                verified,
-                String::new(),
             ]
         };
         for (place, outcome) in comparison.results.iter().enumerate() {
-            rows.push(row(
-                &outcome.strategy,
-                [
-                    (place + 1).to_string(),
-                    number(outcome.makespan),
-                    number(outcome.speedup),
-                    number(outcome.gemm_only),
-                    number(outcome.comm_only),
-                    number(outcome.exposed),
-                    number(outcome.ect),
-                    number(outcome.overlap_efficiency),
-                    number(comparison.lower_bound),
-                    outcome.tasks.to_string(),
-                    outcome.bottleneck.clone(),
-                    (outcome.verification == Verification::Verified).to_string(),
-                ],
-            ));
+            let mut row = begin((place + 1).to_string(), &outcome.strategy);
+            let numbers = [
+                Some(outcome.makespan),
+                outcome.speedup,
+                Some(outcome.gemm_only),
+                Some(outcome.comm_only),
+                Some(outcome.exposed),
+                Some(outcome.ect),
+                outcome.overlap_efficiency,
+                outcome.bandwidth.map(|(algbw, _)| algbw),
+                outcome.bandwidth.map(|(_, busbw)| busbw),
+                comparison.lower_bound,
+            ];
+            row.extend(numbers.map(number));
+            row.extend([
+                outcome.tasks.to_string(),
+                outcome.bottleneck.clone(),
+                (outcome.verification == Verification::Verified).to_string(),
+                String::new(),
+            ]);
+            rows.push(row);
         }
         for skipped in &comparison.skipped {
-            let mut skip = row(&skipped.strategy, Default::default());
-            skip[22].clone_from(&skipped.reason);
-            rows.push(skip);
+            let mut row = begin(String::new(), &skipped.strategy);
+            row.resize(header.len() - 1, String::new());
+            row.push(skipped.reason.clone());
+            rows.push(row);
         }
     }
-    write(header, rows)
+    records(&header, rows.into_iter())
 }
 
 #[cfg(test)]

@@ -7,7 +7,7 @@ use crate::schedule::{
     Buffer, Builder, Compute, Extent, GemmKernel, Lane, Mover, Piece, Rank, Role, Schedule, TaskId,
     Via,
 };
-use crate::timeline::{Bound, Cause, Counter, LinkUse, Sample, Span, Timeline};
+use crate::timeline::{Bound, Cause, Counter, LinkUse, Sample, Span, Term, Timeline};
 use crate::topology::{LinkId, Topology, build};
 
 pub fn operator() -> Operator {
@@ -134,10 +134,11 @@ pub fn outcome(strategy: &str, makespan: f64, sequential: f64) -> Outcome {
         ect: makespan - gemm,
         overlap_efficiency: Some(1.0 - (makespan - gemm) / (sequential - gemm)),
         speedup: Some(sequential / makespan),
+        bandwidth: None,
         tasks: 4,
         bottleneck: "compute".into(),
         verification: Verification::Verified,
-        terms: vec![("compute".into(), gemm), ("idle".into(), makespan - gemm)],
+        terms: vec![(Term::Compute, gemm), (Term::FillAndDrain, makespan - gemm)],
         why: format!(
             "{strategy} hides what it can of the copies behind the GEMM, and waits for the rest."
         ),

@@ -67,6 +67,11 @@ pub fn clean(text: &str) -> String {
         .collect()
 }
 
+/// Spaces between columns.
+const GAP: usize = 2;
+/// Running text is not squeezed below this many columns.
+const LEAST_TEXT: usize = 20;
+
 /// A column of a [`Grid`].
 #[derive(Clone, Debug)]
 pub struct Column {
@@ -74,6 +79,8 @@ pub struct Column {
     right: bool,
     /// Columns with the highest number give way first; 0 stays.
     give_way: u8,
+    /// Whether its text goes on in further lines where the terminal is narrow.
+    wraps: bool,
 }
 
 /// Rows of cells under titles.
@@ -90,6 +97,18 @@ impl Grid {
             title: title.into(),
             right: false,
             give_way,
+            wraps: false,
+        });
+        self
+    }
+
+    /// A left-aligned column of running text, which takes what width the others leave.
+    pub fn text(mut self, title: impl Into<String>) -> Self {
+        self.columns.push(Column {
+            title: title.into(),
+            right: false,
+            give_way: 0,
+            wraps: true,
         });
         self
     }
@@ -100,6 +119,7 @@ impl Grid {
             title: title.into(),
             right: true,
             give_way,
+            wraps: false,
         });
         self
     }
@@ -113,22 +133,37 @@ impl Grid {
     /// The drawing, marks still inside (see [`finish`]), each line ending in a newline.
     pub fn draw(&self, look: &Look) -> String {
         let mut shown: Vec<usize> = (0..self.columns.len()).collect();
+        let widths: Vec<usize> = (0..self.columns.len()).map(|i| self.width(i)).collect();
         loop {
-            let text = self.draw_columns(&shown);
-            let widest = text.lines().map(display_width).max().unwrap_or(0);
+            let all: usize = shown.iter().map(|&i| widths[i] + GAP).sum();
+            let excess = all.saturating_sub(GAP + look.width);
+            let text = shown.iter().copied().find(|&i| self.columns[i].wraps);
             let leaves = shown
                 .iter()
                 .copied()
                 .filter(|&i| self.columns[i].give_way > 0)
                 .max_by_key(|&i| (self.columns[i].give_way, i));
-            match leaves {
-                Some(leaves) if widest > look.width => shown.retain(|&i| i != leaves),
-                _ => return text,
+            match (text, leaves) {
+                _ if excess == 0 => return self.draw_columns(&shown, None),
+                (Some(i), _) if widths[i] >= excess + LEAST_TEXT => {
+                    return self.draw_columns(&shown, Some((i, widths[i] - excess)));
+                }
+                (_, Some(leaves)) => shown.retain(|&i| i != leaves),
+                (Some(i), None) => return self.draw_columns(&shown, Some((i, LEAST_TEXT))),
+                (None, None) => return self.draw_columns(&shown, None),
             }
         }
     }
 
-    fn draw_columns(&self, shown: &[usize]) -> String {
+    /// Columns that column `i` takes.
+    fn width(&self, i: usize) -> usize {
+        let cells = self.rows.iter().map(|row| row[i].as_str());
+        let texts = cells.chain([self.columns[i].title.as_str()]);
+        texts.map(display_width).max().unwrap_or(0)
+    }
+
+    /// Draws the columns `shown`; `wrapped` is one that goes on in further lines, and its width.
+    fn draw_columns(&self, shown: &[usize], wrapped: Option<(usize, usize)>) -> String {
         let mut table = Table::new();
         table
             .load_style(presets::NOTHING.header_separator(LineStyle::none().fill('─')))
@@ -139,11 +174,16 @@ impl Grid {
                     .map(|&i| paint(&self.columns[i].title, Paint::Bold)),
             );
         for row in &self.rows {
-            table.add_row(shown.iter().map(|&i| &row[i]));
+            table.add_row(shown.iter().map(|&i| match wrapped {
+                Some((text, width)) if text == i => {
+                    wrap(&row[i], 0, 0, width).trim_end().to_owned()
+                }
+                _ => row[i].clone(),
+            }));
         }
         for (place, &i) in shown.iter().enumerate() {
             if let Some(column) = table.column_mut(place) {
-                column.set_padding((u16::from(place > 0) * 2, 0));
+                column.set_padding((if place > 0 { GAP as u16 } else { 0 }, 0));
                 if self.columns[i].right {
                     column.set_cell_alignment(CellAlignment::Right);
                 }
@@ -252,6 +292,22 @@ mod tests {
         assert_eq!(at(31), "name     time  note");
         assert_eq!(at(18), "name     time");
         assert_eq!(at(3), "name     time");
+    }
+
+    #[test]
+    fn running_text_takes_what_is_left() {
+        let mut grid = Grid::default().left("name", 0).text("about");
+        grid.row(vec!["ring".into(), "each rank sends to the next".into()]);
+        let look = Look {
+            width: 28,
+            color: false,
+        };
+        insta::assert_snapshot!(finish(&grid.draw(&look), false), @r"
+        name  about
+        ────────────────────────────
+        ring  each rank sends to the
+              next
+        ");
     }
 
     #[test]

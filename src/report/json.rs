@@ -1,9 +1,10 @@
 //! The stable JSON of `docs/output.md`: times in seconds, the unit in the key.
 
-use serde::Serialize;
+use serde::{Serialize, Serializer};
 
 use super::{Comparison, Outcome, Verification};
 use crate::operator::{Operator, Shape};
+use crate::timeline::Term;
 
 /// `operator` in every document.
 #[derive(Serialize)]
@@ -39,10 +40,13 @@ impl From<&Operator> for OperatorJson {
     }
 }
 
-#[derive(Serialize)]
-struct TermJson<'a> {
-    term: &'a str,
-    seconds: f64,
+/// Terms by their keys, in the order in which they add up.
+struct Terms<'a>(&'a [(Term, f64)]);
+
+impl Serialize for Terms<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_map(self.0.iter().map(|(term, seconds)| (term.key(), seconds)))
+    }
 }
 
 /// One strategy's numbers, the same in `compare` and `simulate`.
@@ -56,12 +60,14 @@ pub(super) struct OutcomeJson<'a> {
     exposed_comm_s: f64,
     ect_s: f64,
     overlap_efficiency: Option<f64>,
+    algbw_bytes_per_s: Option<f64>,
+    busbw_bytes_per_s: Option<f64>,
     tasks: usize,
     bottleneck: &'a str,
     verified: bool,
     #[serde(skip_serializing_if = "Option::is_none")]
     not_verified_because: Option<&'a str>,
-    terms: Vec<TermJson<'a>>,
+    terms: Terms<'a>,
     why: &'a str,
     expected_error: ErrorJson<'a>,
 }
@@ -78,7 +84,6 @@ impl<'a> OutcomeJson<'a> {
             Verification::Verified => None,
             Verification::NotVerified(reason) => Some(reason.as_str()),
         };
-        let terms = outcome.terms.iter();
         Self {
             strategy: &outcome.strategy,
             makespan_s: outcome.makespan,
@@ -88,16 +93,13 @@ impl<'a> OutcomeJson<'a> {
             exposed_comm_s: outcome.exposed,
             ect_s: outcome.ect,
             overlap_efficiency: outcome.overlap_efficiency,
+            algbw_bytes_per_s: outcome.bandwidth.map(|(algbw, _)| algbw),
+            busbw_bytes_per_s: outcome.bandwidth.map(|(_, busbw)| busbw),
             tasks: outcome.tasks,
             bottleneck: &outcome.bottleneck,
             verified: not_verified_because.is_none(),
             not_verified_because,
-            terms: terms
-                .map(|(term, seconds)| TermJson {
-                    term,
-                    seconds: *seconds,
-                })
-                .collect(),
+            terms: Terms(&outcome.terms),
             why: &outcome.why,
             expected_error: ErrorJson {
                 relative: error.relative,

@@ -9,13 +9,15 @@ pub mod csv;
 mod fixture;
 pub mod grid;
 pub mod json;
+pub mod list;
 pub mod names;
 pub mod sensitivity;
+pub mod simulation;
 pub mod table;
-pub mod tasks;
 pub mod trace;
 
 use crate::operator::Operator;
+use crate::timeline::Term;
 
 /// Whether a schedule was proved to compute its operator.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -52,12 +54,14 @@ pub struct Outcome {
     pub overlap_efficiency: Option<f64>,
     /// Sequential's makespan over this one's; `None` where there is no sequential schedule.
     pub speedup: Option<f64>,
+    /// For a bare collective: algbw and busbw as nccl-tests defines them [B/s].
+    pub bandwidth: Option<(f64, f64)>,
     pub tasks: usize,
     /// What bounds most of the critical path.
     pub bottleneck: String,
     pub verification: Verification,
     /// Terms of the explanation; they add up to the makespan.
-    pub terms: Vec<(String, f64)>,
+    pub terms: Vec<(Term, f64)>,
     /// One sentence of why.
     pub why: String,
 }

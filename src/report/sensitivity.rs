@@ -13,6 +13,8 @@ use crate::operator::Operator;
 pub struct Gain {
     /// What grew, e.g. `nvlink bandwidth`.
     pub capacity: String,
+    /// The overrides that double it, as `--set` takes them.
+    pub sets: Vec<String>,
     /// Makespan with the capacity times `1 + step` [s].
     pub step: f64,
     /// `d ln(makespan) / d ln(capacity)` by that step: −0.4 says that 1 % more capacity saves
@@ -42,6 +44,7 @@ pub struct Sensitivity {
 #[derive(Serialize)]
 struct GainJson<'a> {
     capacity: &'a str,
+    set_doubled: &'a [String],
     makespan_step_s: f64,
     elasticity: f64,
     makespan_doubled_s: f64,
@@ -90,6 +93,7 @@ pub fn json(sensitivity: &Sensitivity) -> Result<String, serde_json::Error> {
             .iter()
             .map(|gain| GainJson {
                 capacity: &gain.capacity,
+                set_doubled: &gain.sets,
                 makespan_step_s: gain.step,
                 elasticity: gain.elasticity,
                 makespan_doubled_s: gain.doubled,

@@ -4,7 +4,7 @@ use std::fmt::Write;
 
 use super::grid::{Grid, Look, Paint, bar, clean, paint, wrap};
 use super::{Comparison, Outcome, Verification};
-use crate::units::Seconds;
+use crate::units::{BytesPerSecond, Seconds};
 
 /// Columns of a speed-up bar.
 const BAR: usize = 12;
@@ -84,16 +84,18 @@ fn heading(out: &mut String, comparison: &Comparison, look: &Look) {
 }
 
 fn ranking(comparison: &Comparison) -> Grid {
-    let fused = comparison.unsplit_gemm > 0.0;
+    let fused = comparison.operator.kind.is_fused();
     let mut grid = Grid::default()
         .left("strategy", 0)
         .right("time", 0)
         .right("speed-up", 1)
-        .left("", 6);
+        .left("", 4);
     if fused {
-        grid = grid.right("ECT", 3).right("overlap", 2).right("exposed", 5);
+        grid = grid.right("ECT", 3).right("overlap", 2).right("comm", 6);
+    } else {
+        grid = grid.right("algbw", 6).right("busbw", 2);
     }
-    grid = grid.left("bottleneck", 4);
+    grid = grid.left("bottleneck", 5);
     let fastest = comparison.results.iter().filter_map(|o| o.speedup);
     let fastest = fastest.fold(0.0, f64::max);
     for (place, outcome) in comparison.results.iter().enumerate() {
@@ -114,8 +116,16 @@ fn ranking(comparison: &Comparison) -> Grid {
             cells.extend([
                 time(outcome.ect),
                 overlap.unwrap_or_else(|| "–".to_owned()),
-                time(outcome.exposed),
+                time(outcome.comm_only),
             ]);
+        }
+        if !fused {
+            let rate = |rate: Option<f64>| match rate {
+                Some(rate) => BytesPerSecond::of(rate).to_string(),
+                None => "–".to_owned(),
+            };
+            cells.push(rate(outcome.bandwidth.map(|(algbw, _)| algbw)));
+            cells.push(rate(outcome.bandwidth.map(|(_, busbw)| busbw)));
         }
         cells.push(clean(&outcome.bottleneck));
         grid.row(cells);

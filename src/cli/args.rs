@@ -1,0 +1,202 @@
+//! Options shared by commands: the machine, the operator, how to run.
+
+use clap::builder::PossibleValuesParser;
+use clap::{Args, ValueEnum};
+
+use super::error::Failure;
+use crate::device::DType;
+use crate::operator::models::{self, Layer};
+use crate::operator::{Kind, Operator, OperatorError};
+use crate::topology::{self, Topology};
+use crate::units::Bytes;
+
+/// The machine where the user names none.
+pub const DEFAULT_TOPOLOGY: &str = "h200-nvswitch-8";
+/// The layer where the user names none: GPT-3's MLP on four sequences of 2048 tokens.
+const DEFAULT_MODEL: &str = "gpt3-175b";
+const DEFAULT_SEQUENCE: u64 = 2048;
+const DEFAULT_BATCH: u64 = 4;
+
+/// Which machine.
+#[derive(Args, Clone, Debug)]
+#[command(next_help_heading = "Machine")]
+pub struct MachineArgs {
+    /// A built-in topology (see `duet topology list`) or a YAML file; repeat it to compare machines
+    #[arg(short, long, value_name = "NAME|FILE", default_value = DEFAULT_TOPOLOGY)]
+    pub topology: Vec<String>,
+    /// Change a number of the machine, e.g. `links.nvlink.bandwidth=2x`, `gpu.sms=100`
+    #[arg(long, value_name = "PATH=VALUE")]
+    pub set: Vec<String>,
+}
+
+impl MachineArgs {
+    /// Loads every topology named, in order.
+    ///
+    /// # Errors
+    /// [`Failure::Input`] with the whole diagnostic.
+    pub fn load(&self) -> Result<Vec<Topology>, Failure> {
+        self.topology
+            .iter()
+            .map(|name| topology::load(name, &self.set).map_err(|error| Failure::input(&error)))
+            .collect()
+    }
+
+    /// Loads the one topology named.
+    ///
+    /// # Errors
+    /// [`Failure::Usage`] when there are several, [`Failure::Input`] when it is wrong.
+    pub fn load_one(&self) -> Result<Topology, Failure> {
+        match self.load()?.pop() {
+            Some(topology) if self.topology.len() == 1 => Ok(topology),
+            _ => Err(Failure::Usage(
+                "error: this command takes one topology\n  help: give `-t` once; `duet compare` takes several"
+                    .to_owned(),
+            )),
+        }
+    }
+}
+
+/// What is to be computed.
+#[derive(Args, Clone, Debug)]
+#[command(next_help_heading = "Operator")]
+pub struct OperatorArgs {
+    /// Operator [default: ag-gemm, or what --layer is]
+    #[arg(long, value_name = "OP", value_parser = PossibleValuesParser::new(Kind::ALL.map(Kind::name)))]
+    pub op: Option<String>,
+    /// Rows of A and C (tokens), over all ranks [default: 8192]
+    #[arg(short, value_name = "ROWS")]
+    pub m: Option<u64>,
+    /// Columns of B and C, over all ranks [default: those of GPT-3's MLP]
+    #[arg(short, value_name = "COLS")]
+    pub n: Option<u64>,
+    /// Columns of A and rows of B, over all ranks [default: those of GPT-3's MLP]
+    #[arg(short, value_name = "DEPTH")]
+    pub k: Option<u64>,
+    /// Size of a bare collective as nccl-tests counts it, e.g. 64MiB
+    #[arg(long, value_name = "SIZE")]
+    pub bytes: Option<Bytes>,
+    /// Take n, k and the operator from a model
+    #[arg(long, value_name = "MODEL", value_parser = PossibleValuesParser::new(models::names()))]
+    pub model: Option<String>,
+    /// The layer of the model [default: fc1]
+    #[arg(long, value_name = "LAYER", requires = "model", value_parser = PossibleValuesParser::new(Layer::ALL.map(Layer::name)))]
+    pub layer: Option<String>,
+    /// Tokens of a sequence; m = seq × batch [default: 2048]
+    #[arg(long, value_name = "TOKENS", conflicts_with = "m")]
+    pub seq: Option<u64>,
+    /// Sequences [default: 4]
+    #[arg(long, value_name = "N", conflicts_with = "m")]
+    pub batch: Option<u64>,
+    /// Ranks [default: the GPUs of one box]
+    #[arg(long, value_name = "RANKS")]
+    pub tp: Option<u32>,
+    /// Element type
+    #[arg(long, value_name = "TYPE", default_value = "bf16", value_parser = PossibleValuesParser::new(DType::ALL.map(DType::name)))]
+    pub dtype: String,
+}
+
+impl OperatorArgs {
+    /// The operator on the ranks of `topology`.
+    ///
+    /// # Errors
+    /// [`Failure::Usage`] for options that contradict each other, [`Failure::Input`] for a shape
+    /// that cannot be cut among the ranks and for more ranks than GPUs.
+    pub fn resolve(&self, topology: &Topology) -> Result<Operator, Failure> {
+        let wrong = |error: OperatorError| Failure::input(&error);
+        let kind: Option<Kind> = self
+            .op
+            .as_deref()
+            .map(str::parse)
+            .transpose()
+            .map_err(wrong)?;
+        let gpus = topology.gpus.len() as u32;
+        let tp = match (self.tp, kind) {
+            (Some(tp), _) => tp,
+            (None, Some(Kind::PointToPoint)) => 2,
+            (None, _) => topology.default_tp.min(gpus),
+        };
+        if tp > gpus {
+            return Err(Failure::Input(format!(
+                "error: {tp} ranks on {gpus} GPUs: `{}` is too small\n  help: give `--tp {gpus}` or less, or a larger topology",
+                topology.name
+            )));
+        }
+        let dtype = DType::ALL
+            .into_iter()
+            .find(|dtype| dtype.name() == self.dtype)
+            .unwrap_or_default();
+        if let Some(kind) = kind.filter(|kind| !kind.is_fused()) {
+            return self.bare(kind, tp, dtype);
+        }
+        if self.bytes.is_some() {
+            return Err(Failure::Usage(
+                "error: `--bytes` is the size of a bare collective\n  help: name one, e.g. `--op all-gather`, or give `-m`, `-n` and `-k`"
+                    .to_owned(),
+            ));
+        }
+        let sequence = self.seq.unwrap_or(DEFAULT_SEQUENCE);
+        let batch = self.batch.unwrap_or(DEFAULT_BATCH);
+        let layer = match (&self.layer, kind) {
+            (Some(layer), _) => layer.parse().map_err(wrong)?,
+            (None, Some(Kind::GemmRs | Kind::GemmAr)) => Layer::Fc2,
+            _ => Layer::Fc1,
+        };
+        let model = self.model.as_deref().unwrap_or(DEFAULT_MODEL);
+        let gemm = models::find(model)
+            .and_then(|model| model.gemm(layer, sequence, batch))
+            .map_err(wrong)?;
+        let (m, n, k) = (
+            self.m.unwrap_or(gemm.m),
+            self.n.unwrap_or(gemm.n),
+            self.k.unwrap_or(gemm.k),
+        );
+        Operator::gemm(kind.unwrap_or(gemm.kind), m, n, k, tp, dtype).map_err(wrong)
+    }
+
+    fn bare(&self, kind: Kind, tp: u32, dtype: DType) -> Result<Operator, Failure> {
+        let gemm = [
+            ("-m", self.m.is_some()),
+            ("-n", self.n.is_some()),
+            ("-k", self.k.is_some()),
+            ("--model", self.model.is_some()),
+            ("--seq", self.seq.is_some()),
+            ("--batch", self.batch.is_some()),
+        ];
+        if let Some((option, _)) = gemm.iter().find(|(_, given)| *given) {
+            return Err(Failure::Usage(format!(
+                "error: {kind} has no GEMM, so `{option}` means nothing\n  help: give its size with `--bytes`, e.g. `--bytes 64MiB`"
+            )));
+        }
+        let bytes = self.bytes.ok_or_else(|| {
+            Failure::Usage(format!(
+                "error: {kind} needs a size\n  help: give it with `--bytes`, e.g. `--bytes 64MiB`"
+            ))
+        })?;
+        Operator::collective(kind, bytes, tp, dtype).map_err(|error| Failure::input(&error))
+    }
+}
+
+/// How the host submits work.
+#[derive(Copy, Clone, Debug, Default, PartialEq, Eq, ValueEnum)]
+pub enum Launch {
+    /// Kernel by kernel into streams: every submission costs host time.
+    #[default]
+    Stream,
+    /// Once, as a recorded graph.
+    Graph,
+}
+
+/// How schedules are chosen, checked and run.
+#[derive(Args, Clone, Debug)]
+#[command(next_help_heading = "Run")]
+pub struct RunArgs {
+    /// How the host submits work
+    #[arg(long, value_enum, default_value = "stream", value_name = "MODE")]
+    pub launch: Launch,
+    /// Verify schedules of any size (always done up to 100,000 tasks)
+    #[arg(long, conflicts_with = "no_verify")]
+    pub verify: bool,
+    /// Verify nothing
+    #[arg(long)]
+    pub no_verify: bool,
+}

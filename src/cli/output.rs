@@ -1,0 +1,190 @@
+//! Where results go: standard output or a file that appears whole or not at all.
+
+use std::io::{ErrorKind, IsTerminal, Write};
+use std::path::{Path, PathBuf};
+
+use clap::{Args, ValueEnum};
+
+use super::error::Failure;
+use crate::report::grid::{self, Grid, Look};
+use crate::report::list::List;
+
+/// Width of tables where there is no terminal to ask.
+const DEFAULT_WIDTH: usize = 100;
+/// Narrower than this nothing is readable; such terminals wrap.
+const LEAST_WIDTH: usize = 40;
+
+/// How results are written.
+#[derive(Copy, Clone, Debug, PartialEq, Eq, ValueEnum)]
+pub enum Format {
+    /// For people.
+    Table,
+    /// Documented and stable, times in seconds.
+    Json,
+    /// One line per row, for spreadsheets.
+    Csv,
+}
+
+/// When to use colour.
+#[derive(Copy, Clone, Debug, Default, PartialEq, Eq, ValueEnum)]
+pub enum ColorChoice {
+    /// On a terminal, unless NO_COLOR is set.
+    #[default]
+    Auto,
+    Always,
+    Never,
+}
+
+/// Options on output.
+#[derive(Args, Clone, Debug)]
+#[command(next_help_heading = "Output")]
+pub struct OutputArgs {
+    /// How to write the result
+    #[arg(long, value_enum, default_value = "table", value_name = "FORMAT")]
+    pub format: Format,
+    /// Write the result to FILE instead of standard output
+    #[arg(short, long, value_name = "FILE")]
+    pub out: Option<PathBuf>,
+    /// When to use colour
+    #[arg(long, value_enum, default_value = "auto", value_name = "WHEN")]
+    pub color: ColorChoice,
+}
+
+impl OutputArgs {
+    /// How tables are to look.
+    pub fn look(&self) -> Look {
+        let terminal = self.out.is_none() && std::io::stdout().is_terminal();
+        let set = |name| std::env::var_os(name).is_some_and(|value| !value.is_empty());
+        let dumb = std::env::var_os("TERM").is_some_and(|term| term == "dumb");
+        let color = match self.color {
+            ColorChoice::Always => true,
+            ColorChoice::Never => false,
+            ColorChoice::Auto => terminal && !set("NO_COLOR") && !dumb,
+        };
+        Look {
+            width: width(terminal),
+            color,
+        }
+    }
+
+    /// Writes a drawing with its colour marks turned into codes.
+    ///
+    /// # Errors
+    /// As [`Self::write`].
+    pub fn draw(&self, drawing: &str) -> Result<(), Failure> {
+        self.write(grid::finish(drawing, self.look().color).as_bytes())
+    }
+
+    /// Writes a list: `grid` for people, `list` for programs.
+    ///
+    /// # Errors
+    /// As [`Self::write`].
+    pub fn list(&self, list: &List, grid: &Grid) -> Result<(), Failure> {
+        match self.format {
+            Format::Table => self.draw(&grid.draw(&self.look())),
+            Format::Json => self.write(list.json()?.as_bytes()),
+            Format::Csv => self.write(list.csv().as_bytes()),
+        }
+    }
+
+    /// Writes a JSON value, indented.
+    ///
+    /// # Errors
+    /// As [`Self::write`].
+    pub fn json(&self, value: &serde_json::Value) -> Result<(), Failure> {
+        self.write(format!("{value:#}\n").as_bytes())
+    }
+
+    /// Writes the result.
+    ///
+    /// # Errors
+    /// [`Failure::Closed`] when the reader has gone, [`Failure::Input`] when the file cannot be
+    /// written.
+    pub fn write(&self, bytes: &[u8]) -> Result<(), Failure> {
+        match &self.out {
+            Some(path) => write_file(path, bytes),
+            None => print(bytes),
+        }
+    }
+}
+
+fn width(terminal: bool) -> usize {
+    let columns = std::env::var("COLUMNS")
+        .ok()
+        .and_then(|text| text.parse().ok());
+    let asked = || terminal_size::terminal_size().map(|(width, _)| usize::from(width.0));
+    terminal
+        .then(asked)
+        .flatten()
+        .or(columns)
+        .unwrap_or(DEFAULT_WIDTH)
+        .max(LEAST_WIDTH)
+}
+
+/// Writes to standard output.
+///
+/// # Errors
+/// [`Failure::Closed`] when the reader has gone.
+pub fn print(bytes: &[u8]) -> Result<(), Failure> {
+    let mut out = std::io::stdout().lock();
+    out.write_all(bytes)
+        .and_then(|()| out.flush())
+        .map_err(|error| match error.kind() {
+            ErrorKind::BrokenPipe => Failure::Closed,
+            _ => Failure::Internal(format!("cannot write to standard output: {error}")),
+        })
+}
+
+/// Writes a file by way of a temporary one beside it, so that no reader sees half of it.
+///
+/// # Errors
+/// [`Failure::Input`] when the file cannot be written.
+pub fn write_file(path: &Path, bytes: &[u8]) -> Result<(), Failure> {
+    let fail = |error: std::io::Error| {
+        // The plain reason: the temporary file's name would only confuse.
+        let error = error
+            .raw_os_error()
+            .map_or(error, std::io::Error::from_raw_os_error);
+        Failure::Input(format!(
+            "error: cannot write `{}`: {error}\n  help: name a file in a folder that exists and is writable",
+            path.display()
+        ))
+    };
+    // Renaming onto a device or a pipe would replace it; those are written in place.
+    if path.exists() && !path.is_file() {
+        return std::fs::write(path, bytes).map_err(fail);
+    }
+    let folder = match path.parent() {
+        Some(folder) if !folder.as_os_str().is_empty() => folder,
+        _ => Path::new("."),
+    };
+    let mut builder = tempfile::Builder::new();
+    #[cfg(unix)]
+    {
+        use std::os::unix::fs::PermissionsExt;
+        // The process's umask still applies.
+        builder.permissions(std::fs::Permissions::from_mode(0o666));
+    }
+    let mut file = builder.tempfile_in(folder).map_err(fail)?;
+    file.write_all(bytes).map_err(fail)?;
+    file.persist(path).map_err(|error| fail(error.error))?;
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_file_appears_whole_and_replaces_the_old_one() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("out.json");
+        write_file(&path, b"first").unwrap();
+        write_file(&path, b"2nd").unwrap();
+        assert_eq!(std::fs::read(&path).unwrap(), b"2nd");
+        assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 1);
+        let missing = folder.path().join("no/such/out.json");
+        let error = write_file(&missing, b"").unwrap_err();
+        assert!(error.to_string().contains("help: name a file in a folder"));
+    }
+}

@@ -1,0 +1,141 @@
+//! What goes wrong, in words and exit codes: 2 for arguments, 3 for files, machines and shapes.
+
+use super::{PAIR, failure};
+
+fn refused(code: i32, args: &str, words: &[&str]) {
+    let (found, text) = failure(args);
+    assert_eq!(found, code, "{args}: {text}");
+    assert!(text.starts_with("error"), "{args}: {text}");
+    for word in words {
+        assert!(text.contains(word), "{args}: no `{word}` in\n{text}");
+    }
+    assert!(!text.contains("panicked"), "{text}");
+}
+
+#[test]
+fn wrong_arguments_exit_with_2() {
+    refused(2, "compare --op ag+gemm", &["possible values: ag-gemm"]);
+    refused(2, "compare -m many", &["invalid"]);
+    refused(2, "compare --layer fc1", &["--model"]);
+    refused(
+        2,
+        "compare --model gpt3-175b --seq 10 -m 3",
+        &["cannot be used with"],
+    );
+    refused(
+        2,
+        "compare --bytes 5MiB",
+        &["`--bytes` is the size of a bare collective"],
+    );
+    refused(
+        2,
+        "compare --op all-gather",
+        &["all-gather needs a size", "--bytes 64MiB"],
+    );
+    refused(
+        2,
+        "compare --op all-gather --bytes 5",
+        &["has no unit: write e.g. `5 MiB`"],
+    );
+    refused(
+        2,
+        "compare --op all-gather --bytes 8MiB -k 4",
+        &["has no GEMM, so `-k` means nothing"],
+    );
+    refused(
+        2,
+        "compare --strategy interdecomp",
+        &["unknown strategy `interdecomp`", "duet strategies"],
+    );
+    refused(2, "compare --verify --no-verify", &["cannot be used with"]);
+    refused(2, "compare --threads 0", &["0 is not in 1.."]);
+    refused(
+        2,
+        "simulate -t h200-nvswitch-8 -t a6000-pairs-8",
+        &["takes one topology"],
+    );
+    refused(2, "sensitivity --step 0", &["above 0"]);
+    refused(2, "topology rings --gpus 1,1", &["GPU 1 is listed twice"]);
+    refused(2, "topology check", &["<FILE>"]);
+    refused(2, "completions tcsh", &["possible values: bash"]);
+}
+
+#[test]
+fn no_command_shows_the_help() {
+    let (code, text) = failure("");
+    assert_eq!(code, 2);
+    assert!(
+        text.contains("Usage: duet") && text.contains("sensitivity"),
+        "{text}"
+    );
+}
+
+#[test]
+fn wrong_input_exits_with_3() {
+    refused(
+        3,
+        "compare -m 100",
+        &["m = 100 cannot be divided among 8 ranks", "such as 96"],
+    );
+    refused(3, "compare --tp 9", &["9 ranks on 8 GPUs", "--tp 8"]);
+    refused(
+        3,
+        "compare -t h200-nvswich-8",
+        &["did you mean `h200-nvswitch-8`?"],
+    );
+    refused(
+        3,
+        "compare -t ./no-such.yaml",
+        &["cannot read", "no-such.yaml"],
+    );
+    refused(
+        3,
+        &format!("compare -t {PAIR} --dtype fp8 -m 64"),
+        &["no strategy can perform", "fp8"],
+    );
+    refused(
+        3,
+        &format!("compare -t {PAIR} --set links.nvlik.bandwidth=2x"),
+        &["did you mean `nvlink`?"],
+    );
+    refused(
+        3,
+        &format!("compare -t {PAIR} --set gpu.hbm=4"),
+        &["has no unit"],
+    );
+    refused(
+        3,
+        &format!("simulate -t {PAIR} --strategy ring"),
+        &["`ring` cannot be performed", "ag-gemm"],
+    );
+    refused(3, "topology rings --gpus 0,8", &["there is no GPU 8"]);
+    refused(3, "gpus h201", &["h201"]);
+    refused(
+        3,
+        "compare -o no/such/folder/out.txt",
+        &["cannot write", "help: name a file in a folder"],
+    );
+}
+
+#[test]
+fn a_broken_file_is_explained_with_its_place() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("broken.yaml");
+    std::fs::write(&path, "name: x\ngpu: ideal\nnodes: { gpus: 2 }\nlinks:\n  - { between: [gpu0, gpu1], kind: nvlink, bandwidth: 50, latency: 1 us }\n").unwrap();
+    for command in ["topology check", "compare -t", "topology rings"] {
+        let (code, text) = failure(&format!("{command} {}", path.display()));
+        assert_eq!(code, 3, "{text}");
+        assert!(text.contains("broken.yaml:5:"), "{text}");
+        assert!(text.contains('^') && text.contains("50 GB/s"), "{text}");
+    }
+}
+
+#[test]
+fn checking_goes_on_after_a_broken_file() {
+    let assert = super::duet(&format!("topology check ./none.yaml {PAIR}"))
+        .assert()
+        .code(3);
+    let output = assert.get_output();
+    assert!(String::from_utf8_lossy(&output.stdout).contains("pair.yaml: ok"));
+    assert!(String::from_utf8_lossy(&output.stderr).contains("none.yaml"));
+}

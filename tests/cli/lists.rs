@@ -1,0 +1,104 @@
+//! `strategies`, `gpus`, `topology …` and `completions`.
+
+use super::{PAIR, duet, json, stdout};
+
+#[test]
+fn strategies_are_listed_with_what_they_do() {
+    let all = json("strategies");
+    let names: Vec<&str> = all
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|row| row["strategy"].as_str().unwrap())
+        .collect();
+    assert!(
+        names.contains(&"sequential") && names.contains(&"ring"),
+        "{names:?}"
+    );
+    let text = stdout("strategies");
+    for name in names {
+        assert!(text.contains(name), "{name} is not in the table");
+    }
+    let bare = stdout("strategies --op all-gather --format csv");
+    assert!(
+        !bare.contains("sequential") && bare.contains("ring"),
+        "{bare}"
+    );
+}
+
+#[test]
+fn gpus_are_listed() {
+    let all = json("gpus");
+    assert!(
+        all.as_array()
+            .unwrap()
+            .iter()
+            .any(|gpu| gpu["gpu"] == "h200")
+    );
+    let ideal = json("gpus ideal");
+    assert!(ideal[0]["hbm_bytes_per_s"].is_null());
+    assert!(stdout("gpus h200").contains("989 TFLOP/s"));
+}
+
+#[test]
+fn topologies_are_listed() {
+    let all = json("topology list");
+    let find = |name: &str| {
+        let rows = all.as_array().unwrap();
+        rows.iter().find(|row| row["topology"] == name).cloned()
+    };
+    assert_eq!(find("h200-nvswitch-8").unwrap()["gpus"], 8);
+    assert_eq!(find("a6000-pairs-8").unwrap()["default_tp"], 8);
+    assert!(stdout("topology list").contains("h200-nvswitch-8"));
+}
+
+#[test]
+fn a_good_file_is_checked() {
+    assert_eq!(
+        stdout(&format!("topology check {PAIR}")),
+        format!("{PAIR}: ok, pair with 2 GPUs and 2 link directions\n")
+    );
+}
+
+#[test]
+fn rings_are_found() {
+    let rings = json("topology rings a6000-pairs-8");
+    assert_eq!(rings["gpus"].as_array().unwrap().len(), 8);
+    let single = rings["single"]["bandwidth_bytes_per_s"].as_f64().unwrap();
+    let pair = rings["pair"]["combined_bytes_per_s"].as_f64().unwrap();
+    assert!(pair > single);
+    let text = stdout("topology rings a6000-pairs-8 --gpus 0,1");
+    assert!(text.contains("gpu0 → gpu1"), "{text}");
+    let none = json("topology rings h200-nvswitch-8");
+    assert!(none["pair"].is_null() && !none["no_pair_reason"].is_null());
+}
+
+#[test]
+fn completions_for_every_shell() {
+    for shell in ["bash", "zsh", "fish", "powershell", "elvish"] {
+        assert!(
+            stdout(&format!("completions {shell}")).contains("sensitivity"),
+            "{shell}"
+        );
+    }
+}
+
+#[test]
+fn help_and_version() {
+    assert!(stdout("--help").contains("compare"));
+    for command in [
+        "compare",
+        "simulate",
+        "sensitivity",
+        "topology",
+        "strategies",
+        "gpus",
+    ] {
+        assert!(
+            stdout(&format!("{command} --help")).contains("Usage: duet"),
+            "{command}"
+        );
+    }
+    let version = format!("duet {}\n", env!("CARGO_PKG_VERSION"));
+    duet("--version").assert().success().stdout(version);
+}

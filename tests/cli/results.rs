@@ -1,0 +1,260 @@
+//! `compare`, `simulate` and `sensitivity`.
+
+use serde_json::Value;
+
+use super::{PAIR, json, stdout};
+
+const SHAPE: &str = "-m 2048 -n 2048 -k 2048";
+
+fn number(value: &Value) -> f64 {
+    value
+        .as_f64()
+        .unwrap_or_else(|| panic!("{value} is no number"))
+}
+
+/// Equal up to what reading decimal numbers loses.
+fn close(value: &Value, expected: f64) {
+    let difference = (number(value) - expected).abs();
+    assert!(
+        difference <= 1e-12 * expected.abs().max(1e-3),
+        "{value} is not {expected}"
+    );
+}
+
+#[test]
+fn compare_as_a_table() {
+    let text = stdout(&format!(
+        "compare -t {PAIR} {SHAPE} --strategy sequential --strategy interdecom:d=2"
+    ));
+    insta::assert_snapshot!(text);
+}
+
+#[test]
+fn compare_without_arguments_answers_for_a_default() {
+    let all = json("compare");
+    assert_eq!(all["topology"], "h200-nvswitch-8");
+    assert_eq!(all["operator"]["kind"], "ag-gemm");
+    assert_eq!(all["operator"]["m"], 8192);
+    assert_eq!(all["operator"]["n"], 49152);
+    assert_eq!(all["operator"]["k"], 12288);
+    assert_eq!(all["operator"]["tp"], 8);
+}
+
+#[test]
+fn compare_ranks_by_makespan() {
+    let all = json(&format!("compare -t {PAIR} {SHAPE}"));
+    let results = all["results"].as_array().unwrap();
+    let times: Vec<f64> = results.iter().map(|r| number(&r["makespan_s"])).collect();
+    assert!(times.len() > 1 && times.is_sorted(), "{times:?}");
+    assert_eq!(all["chosen"], results[0]["strategy"]);
+    assert_eq!(all["chosen_by"], "simulation");
+    let sequential = results
+        .iter()
+        .find(|r| r["strategy"] == "sequential")
+        .unwrap();
+    for result in results {
+        let makespan = number(&result["makespan_s"]);
+        assert!(makespan >= number(&all["lower_bound_s"]));
+        let speedup = number(&sequential["makespan_s"]) / makespan;
+        close(&result["speedup_vs_sequential"], speedup);
+        // ECT = makespan − unsplit GEMM; overlap efficiency = 1 − ECT / ECT of sequential.
+        let ect = makespan - number(&all["unsplit_gemm_s"]);
+        close(&result["ect_s"], ect);
+        let overlap = 1.0 - ect / number(&sequential["ect_s"]);
+        close(&result["overlap_efficiency"], overlap);
+        // The terms telescope.
+        let terms = result["terms"].as_object().unwrap().values();
+        let sum: f64 = terms.map(number).sum();
+        assert!((sum - makespan).abs() <= 1e-12 * makespan, "{result}");
+        assert_eq!(result["verified"], true);
+        assert!(result["expected_error"]["relative"].is_null());
+        assert!(
+            !result["expected_error"]["basis"]
+                .as_str()
+                .unwrap()
+                .is_empty()
+        );
+    }
+}
+
+#[test]
+fn compare_says_what_was_skipped_and_why() {
+    let all = json(&format!("compare -t {PAIR} {SHAPE} --strategy direct"));
+    assert_eq!(all["skipped"][0]["strategy"], "direct");
+    assert!(
+        all["skipped"][0]["reason"]
+            .as_str()
+            .unwrap()
+            .contains("ag-gemm")
+    );
+    assert_eq!(all["results"][0]["strategy"], "sequential");
+    assert!(all["margin"].is_null());
+}
+
+#[test]
+fn compare_sets_topologies_side_by_side() {
+    let args = format!("compare -t {PAIR} -t h200-nvswitch-8 {SHAPE} --tp 2");
+    let text = stdout(&args);
+    let header = text.lines().next().unwrap();
+    assert!(
+        header.contains("pair") && header.contains("h200-nvswitch-8"),
+        "{text}"
+    );
+    let both = json(&args);
+    assert_eq!(both[0]["topology"], "pair");
+    assert_eq!(both[1]["topology"], "h200-nvswitch-8");
+}
+
+#[test]
+fn bare_collectives_have_bandwidths() {
+    let all = json(&format!("compare -t {PAIR} --op all-reduce --bytes 8MiB"));
+    for result in all["results"].as_array().unwrap() {
+        let algbw = (8 << 20) as f64 / number(&result["makespan_s"]);
+        close(&result["algbw_bytes_per_s"], algbw);
+        // 2(n − 1)/n of two ranks is 1.
+        close(&result["busbw_bytes_per_s"], algbw);
+        assert!(result["overlap_efficiency"].is_null());
+    }
+    let text = stdout(&format!("compare -t {PAIR} --op all-reduce --bytes 8MiB"));
+    assert!(text.contains("busbw"), "{text}");
+}
+
+#[test]
+fn models_name_shapes() {
+    let operator =
+        |args: &str| json(&format!("compare --strategy sequential {args}"))["operator"].clone();
+    let fc2 = operator("--model llama3-70b --layer fc2 --seq 1024 --batch 2");
+    assert_eq!(fc2["kind"], "gemm-rs");
+    assert_eq!(
+        (&fc2["m"], &fc2["n"], &fc2["k"]),
+        (&2048.into(), &8192.into(), &28672.into())
+    );
+    let reduced = operator("--model llama3-70b --layer fc2 --op gemm-ar");
+    assert_eq!(reduced["kind"], "gemm-ar");
+    let own = operator("-m 4096 --dtype fp8 --tp 4");
+    assert_eq!(
+        (&own["m"], &own["dtype"], &own["tp"]),
+        (&4096.into(), &"fp8".into(), &4.into())
+    );
+}
+
+#[test]
+fn graphs_save_host_time() {
+    let makespan = |launch: &str| {
+        let args = format!(
+            "simulate -t {PAIR} -m 256 -n 256 -k 256 --strategy sequential --launch {launch}"
+        );
+        number(&json(&args)["makespan_s"])
+    };
+    assert_ne!(makespan("graph"), makespan("stream"));
+}
+
+#[test]
+fn overrides_change_the_machine() {
+    let makespan = |set: &str| {
+        let args = format!("simulate -t {PAIR} {SHAPE} --strategy sequential {set}");
+        number(&json(&args)["makespan_s"])
+    };
+    let before = makespan("");
+    assert!(makespan("--set links.nvlink.bandwidth=2x") < before);
+    assert!(makespan("--set gpu.peak=0.5x --set links.nvlink.bandwidth=0.5x") > before);
+}
+
+#[test]
+fn simulate_as_a_table() {
+    insta::assert_snapshot!(stdout(&format!(
+        "simulate -t {PAIR} {SHAPE} --strategy sequential --tasks"
+    )));
+}
+
+#[test]
+fn simulate_has_the_documented_fields() {
+    let one = json(&format!(
+        "simulate -t {PAIR} {SHAPE} --strategy sequential --tasks"
+    ));
+    for field in [
+        "strategy",
+        "topology",
+        "operator",
+        "makespan_s",
+        "gemm_only_s",
+        "comm_only_s",
+        "ect_s",
+        "overlap_efficiency",
+        "bottleneck",
+        "expected_error",
+        "lower_bound_s",
+        "why",
+    ] {
+        assert!(!one[field].is_null(), "{field}");
+    }
+    assert_eq!(one["tasks"], one["timeline"].as_array().unwrap().len());
+    for link in one["links"].as_array().unwrap() {
+        let busy = number(&link["busy_fraction"]);
+        assert!(busy > 0.0 && busy <= 1.0, "{link}");
+        // Rank r's 1024 rows of A, 2048 bf16 columns.
+        assert_eq!(number(&link["bytes"]), 1024.0 * 2048.0 * 2.0);
+    }
+    let path = one["critical_path"].as_array().unwrap();
+    assert_eq!(path.last().unwrap()["end_s"], one["makespan_s"]);
+    let ends: Vec<f64> = path.iter().map(|step| number(&step["end_s"])).collect();
+    assert!(ends.is_sorted());
+    // The default is the fastest.
+    let best = json(&format!("simulate -t {PAIR} {SHAPE}"));
+    let all = json(&format!("compare -t {PAIR} {SHAPE}"));
+    assert_eq!(best["strategy"], all["chosen"]);
+    assert_eq!(best["makespan_s"], all["results"][0]["makespan_s"]);
+    assert!(best.get("timeline").is_none());
+}
+
+#[test]
+fn traces_load() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("trace.json");
+    let csv = stdout(&format!(
+        "simulate -t {PAIR} {SHAPE} --trace {} --format csv",
+        path.display()
+    ));
+    let trace: Value = serde_json::from_slice(&std::fs::read(&path).unwrap()).unwrap();
+    let events = trace["traceEvents"].as_array().unwrap();
+    let of = |phase: &str| events.iter().filter(|event| event["ph"] == phase).count();
+    assert_eq!(of("X"), csv.lines().count() - 1);
+    assert!(of("C") > 0 && of("M") > 0);
+}
+
+#[test]
+fn sensitivity_ranks_upgrades() {
+    let args = format!("sensitivity -t {PAIR} {SHAPE} --strategy sequential");
+    let all = json(&args);
+    let rows = all["capacities"].as_array().unwrap();
+    let savings: Vec<f64> = rows
+        .iter()
+        .map(|row| number(&row["saving_doubled"]))
+        .collect();
+    assert!(savings.is_sorted_by(|a, b| a >= b), "{savings:?}");
+    let row = |name: &str| {
+        let found = rows.iter().find(|row| row["capacity"] == name);
+        found.unwrap_or_else(|| panic!("no {name} in {all}"))
+    };
+    for name in ["nvlink bandwidth", "GPU arithmetic"] {
+        let row = row(name);
+        assert!(number(&row["elasticity"]) < 0.0, "{row}");
+        assert!(number(&row["saving_doubled"]) > 0.0);
+        // What the row says can be tried by hand.
+        let sets: Vec<String> = row["set_doubled"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .map(|set| format!("--set {}", set.as_str().unwrap()))
+            .collect();
+        let by_hand = json(&format!(
+            "simulate -t {PAIR} {SHAPE} --strategy sequential {}",
+            sets.join(" ")
+        ));
+        assert_eq!(by_hand["makespan_s"], row["makespan_doubled_s"]);
+    }
+    let text = stdout(&args);
+    assert!(text.contains("upgrade this first"), "{text}");
+    let csv = stdout(&format!("{args} --format csv"));
+    assert_eq!(csv.lines().count(), rows.len() + 1);
+}
