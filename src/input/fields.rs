@@ -116,6 +116,9 @@ impl<'n> Fields<'n> {
         let asked = self.asked.iter().copied();
         for ((key, _), used) in self.entries.iter().zip(&self.used) {
             let name = key.text().unwrap_or("");
+            if found.is_full() {
+                return;
+            }
             if *used || !wanted(closest(name, asked.clone())) {
                 continue;
             }

@@ -121,7 +121,8 @@ impl Draft {
                 self.next_gpus(scope, count)
             }
             (None, Some(node)) => {
-                let names = names_of(node, "a list of nodes", self)?;
+                let known = self.graph.node_count() as u64;
+                let names = names_of(node, "a list of nodes", known, self)?;
                 let count = names.len() as u64;
                 self.room(node, 0, count.saturating_mul(links(count)))
                     .then_some(())?;

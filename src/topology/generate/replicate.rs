@@ -35,6 +35,7 @@ fn run(fields: &mut Fields, scope: Scope, draft: &mut Draft) -> Option<()> {
     draft.room(scope.at, copies, 0).then_some(())?;
     let outer = draft.scope_start;
     let before = draft.gpus.len();
+    let nodes_before = draft.graph.node_count();
     for copy in 0..copies {
         let prefix = format!("{}{stem}{copy}.", scope.prefix);
         draft.scope_start = draft.gpus.len();
@@ -49,6 +50,14 @@ fn run(fields: &mut Fields, scope: Scope, draft: &mut Draft) -> Option<()> {
         }
         if let Some(node) = part_shared {
             shared::read(node, &prefix, draft);
+        }
+        if draft.graph.node_count() == nodes_before && draft.found.is_empty() {
+            let mistake = scope
+                .at
+                .wrong("a copy of no nodes", "expected nodes to copy");
+            draft
+                .found
+                .push(mistake.help("put nodes or a generator into the part"));
         }
         // Every further copy would have the same mistakes.
         if !draft.found.is_empty() {

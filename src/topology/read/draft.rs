@@ -1,7 +1,7 @@
 //! The machine as far as it is read: every node and link passes here and is checked here.
 
 use petgraph::graph::DiGraph;
-use rustc_hash::FxHashMap;
+use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::names;
 use crate::device::SOURCE_KINDS;
@@ -13,7 +13,7 @@ use crate::topology::{
 use crate::units::{Bytes, BytesPerSecond, Seconds};
 
 /// Most nodes of a machine.
-const MOST_NODES: u64 = 1_000_000;
+pub(super) const MOST_NODES: u64 = 1_000_000;
 /// Most link directions of a machine.
 const MOST_LINKS: u64 = 8_000_000;
 
@@ -67,6 +67,10 @@ pub(in crate::topology) struct Draft {
     pub scope_start: usize,
     by_name: FxHashMap<String, NodeId>,
     by_ends: FxHashMap<(NodeId, NodeId), LinkId>,
+    by_kind: FxHashMap<String, u16>,
+    by_source: FxHashMap<String, u32>,
+    shared_names: FxHashSet<String>,
+    routed: FxHashSet<(NodeId, NodeId)>,
 }
 
 impl Draft {
@@ -145,7 +149,10 @@ impl Draft {
         if id.is_none() {
             let names = self.graph.raw_nodes().iter();
             let names = names.map(|node| node.weight.name.as_str());
-            let remedy = if self.graph.node_count() == 0 {
+            // Beyond what is shown, the search for the nearest name would only take time.
+            let remedy = if self.found.is_full() {
+                String::new()
+            } else if self.graph.node_count() == 0 {
                 "add it under `nodes`".to_owned()
             } else {
                 did_you_mean(name, names.take(10_000))
@@ -225,10 +232,11 @@ impl Draft {
 
     /// The index of a link kind, new or known.
     pub fn kind(&mut self, name: &str) -> Option<u16> {
-        if let Some(known) = self.kinds.iter().position(|kind| kind == name) {
-            return u16::try_from(known).ok();
+        if let Some(&known) = self.by_kind.get(name) {
+            return Some(known);
         }
         let index = u16::try_from(self.kinds.len()).ok()?;
+        self.by_kind.insert(name.to_owned(), index);
         self.kinds.push(name.to_owned());
         self.contention.push(None);
         self.contention_source.push(None);
@@ -330,11 +338,22 @@ impl Draft {
             self.found.push(mistake.help(remedy));
             return None;
         }
-        let known = self.sources.iter().position(|source| source.0 == text);
-        let index = known.unwrap_or_else(|| {
-            self.sources.push(Source(text.to_owned()));
-            self.sources.len() - 1
-        });
-        u32::try_from(index).ok()
+        if let Some(&known) = self.by_source.get(text) {
+            return Some(known);
+        }
+        let index = u32::try_from(self.sources.len()).ok()?;
+        self.sources.push(Source(text.to_owned()));
+        self.by_source.insert(text.to_owned(), index);
+        Some(index)
+    }
+
+    /// Whether `name` is the first shared capacity of that name.
+    pub fn claim_shared(&mut self, name: &str) -> bool {
+        self.shared_names.insert(name.to_owned())
+    }
+
+    /// Whether this is the first explicit route between the two.
+    pub fn claim_route(&mut self, from: NodeId, to: NodeId) -> bool {
+        self.routed.insert((from, to))
     }
 }

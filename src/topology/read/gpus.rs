@@ -94,7 +94,7 @@ fn read_each(node: &Yaml, draft: &mut Draft, resolve: ResolveGpu) -> Option<Prof
 
 /// The numbers of the GPUs that a name or range stands for.
 fn gpus_named(key: &Yaml, word: &str, draft: &mut Draft) -> Option<Vec<u32>> {
-    let expanded = match names::expand(word) {
+    let expanded = match names::expand(word, draft.gpus.len() as u64) {
         Ok(expanded) => expanded,
         Err(words) => {
             let mistake = Diagnostic::from_words(key.span.clone(), "bad name", &words);

@@ -21,6 +21,9 @@ enum Duplex {
 pub(in crate::topology) fn read(node: &Yaml, prefix: &str, draft: &mut Draft) -> Option<()> {
     for item in node.list("a list of links", &mut draft.found)? {
         read_one(item, prefix, draft);
+        if draft.found.is_full() {
+            break;
+        }
     }
     Some(())
 }
@@ -61,7 +64,9 @@ fn read_one(item: &Yaml, prefix: &str, draft: &mut Draft) -> Option<()> {
         return None;
     }
     for (place, a, b) in pairs {
-        add(place, a, b, spec, duplex, draft);
+        if add(place, a, b, spec, duplex, draft).is_none() && draft.found.is_full() {
+            break;
+        }
     }
     Some(())
 }
@@ -173,7 +178,7 @@ fn side(node: &Yaml, prefix: &str, draft: &mut Draft) -> Option<Vec<NodeId>> {
     if !names::is_range(word) {
         return draft.resolve(&node.span, prefix, word).map(|id| vec![id]);
     }
-    match names::expand(word) {
+    match names::expand(word, draft.graph.node_count() as u64) {
         Ok(expanded) => expanded
             .iter()
             .map(|name| draft.resolve(&node.span, prefix, name))

@@ -6,9 +6,6 @@
 /// Longest name [bytes].
 const LONGEST: usize = 64;
 
-/// Most names one range may stand for.
-pub(super) const MOST: u64 = 1_000_000;
-
 /// Whether a word can be a node's name, else what is wrong with it.
 pub(super) fn check(name: &str) -> Result<(), String> {
     if name.is_empty() {
@@ -31,11 +28,11 @@ pub(super) fn check(name: &str) -> Result<(), String> {
     }
 }
 
-/// The names a word stands for.
+/// The names a word stands for, at most `most`.
 ///
 /// # Errors
 /// What is wrong with the range, and the remedy.
-pub(super) fn expand(word: &str) -> Result<Vec<String>, String> {
+pub(super) fn expand(word: &str, most: u64) -> Result<Vec<String>, String> {
     let Some(dots) = word.find("..") else {
         check(word)?;
         return Ok(vec![word.to_owned()]);
@@ -51,11 +48,14 @@ pub(super) fn expand(word: &str) -> Result<Vec<String>, String> {
             "`{word}` is no range: write a number on both sides of `..`, e.g. `gpu0..7`"
         ));
     };
-    let rest = expand_rest(&after[digits..])?;
+    let rest = match &after[digits..] {
+        "" => vec![String::new()],
+        rest => expand(rest, most)?,
+    };
     let count = first.abs_diff(last).saturating_add(1);
-    if count.saturating_mul(rest.len() as u64) > MOST {
+    if count.saturating_mul(rest.len() as u64) > most {
         return Err(format!(
-            "`{word}` stands for {count} names and more: keep it to {MOST}"
+            "`{word}` stands for more than {most} names: shorten the range"
         ));
     }
     let names: Vec<String> = (0..count)
@@ -72,15 +72,6 @@ pub(super) fn expand(word: &str) -> Result<Vec<String>, String> {
         check(name)?;
     }
     Ok(names)
-}
-
-/// What follows a range: nothing, plain text, or text with a further range.
-fn expand_rest(rest: &str) -> Result<Vec<String>, String> {
-    if rest.is_empty() {
-        Ok(vec![String::new()])
-    } else {
-        expand(rest)
-    }
 }
 
 /// Whether a word stands for several names.
@@ -105,24 +96,36 @@ mod tests {
 
     #[test]
     fn expands_ranges() {
-        assert_eq!(expand("gpu0..2").unwrap(), ["gpu0", "gpu1", "gpu2"]);
-        assert_eq!(expand("s2..0").unwrap(), ["s2", "s1", "s0"]);
+        assert_eq!(expand("gpu0..2", 100).unwrap(), ["gpu0", "gpu1", "gpu2"]);
+        assert_eq!(expand("s2..0", 100).unwrap(), ["s2", "s1", "s0"]);
         assert_eq!(
-            expand("b0..1.g8..9x").unwrap(),
+            expand("b0..1.g8..9x", 100).unwrap(),
             ["b0.g8x", "b0.g9x", "b1.g8x", "b1.g9x"]
         );
-        assert_eq!(expand("nic").unwrap(), ["nic"]);
+        assert_eq!(expand("nic", 100).unwrap(), ["nic"]);
     }
 
     #[test]
     fn refuses_in_words() {
-        assert!(expand("gpu0..gpu7").unwrap_err().contains("e.g. `gpu0..7`"));
-        assert!(expand("gpu0..99999999").unwrap_err().contains("keep it to"));
-        assert!(expand("g0..999.h0..9999").unwrap_err().contains("keep it"));
-        assert!(expand("..").unwrap_err().contains("no range"));
-        assert!(expand("a b").unwrap_err().contains("' ' in a name"));
-        assert!(expand("").unwrap_err().contains("empty"));
-        assert!(expand("0..18446744073709551615").is_err());
+        assert!(
+            expand("gpu0..gpu7", 100)
+                .unwrap_err()
+                .contains("e.g. `gpu0..7`")
+        );
+        assert!(
+            expand("gpu0..99999999", 100)
+                .unwrap_err()
+                .contains("more than 100 names")
+        );
+        assert!(
+            expand("g0..999.h0..9999", 100)
+                .unwrap_err()
+                .contains("more than 100 names")
+        );
+        assert!(expand("..", 100).unwrap_err().contains("no range"));
+        assert!(expand("a b", 100).unwrap_err().contains("' ' in a name"));
+        assert!(expand("", 100).unwrap_err().contains("empty"));
+        assert!(expand("0..18446744073709551615", 100).is_err());
         assert_eq!(ends("a -> b").unwrap(), ("a", "b"));
         assert!(ends("a->").is_err());
     }
@@ -130,7 +133,7 @@ mod tests {
     proptest::proptest! {
         #[test]
         fn never_panics(word in "[a-z0-9.é]{0,12}") {
-            let _ = expand(&word);
+            let _ = expand(&word, 100);
         }
     }
 }

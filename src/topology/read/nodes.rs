@@ -1,6 +1,6 @@
 //! `nodes:` GPUs, hosts, switches and roots, by number or by name.
 
-use super::draft::Draft;
+use super::draft::{Draft, MOST_NODES};
 use super::names;
 use crate::input::yaml::{Node as Yaml, Value};
 use crate::input::{Diagnostic, Fields};
@@ -48,7 +48,7 @@ fn read_kind(
         }
         return Some(());
     }
-    for (node, name) in names_of(node, "a number, or a list of names", draft)? {
+    for (node, name) in names_of(node, "a number, or a list of names", MOST_NODES, draft)? {
         add(node, format!("{prefix}{name}"), kind, draft);
     }
     Some(())
@@ -62,10 +62,11 @@ fn add(node: &Yaml, name: String, kind: NodeKind, draft: &mut Draft) -> Option<(
     .map(drop)
 }
 
-/// The names that a word or a list of words stands for, each with the word's place.
+/// The names that a word or a list of words stands for, `most` in all, each with the word's place.
 pub(in crate::topology) fn names_of<'n>(
     node: &'n Yaml,
     what: &str,
+    most: u64,
     draft: &mut Draft,
 ) -> Option<Vec<(&'n Yaml, String)>> {
     let words: &[Yaml] = match &node.value {
@@ -77,13 +78,8 @@ pub(in crate::topology) fn names_of<'n>(
         let Some(text) = word.word("a name", &mut draft.found) else {
             continue;
         };
-        match names::expand(text) {
-            Ok(expanded) => {
-                if !draft.room(word, (all.len() + expanded.len()) as u64, 0) {
-                    return None;
-                }
-                all.extend(expanded.into_iter().map(|name| (word, name)));
-            }
+        match names::expand(text, most.saturating_sub(all.len() as u64)) {
+            Ok(expanded) => all.extend(expanded.into_iter().map(|name| (word, name))),
             Err(words) => draft.found.push(Diagnostic::from_words(
                 word.span.clone(),
                 "bad name",

@@ -12,6 +12,9 @@ use crate::units::{Bytes, Seconds};
 /// Tolerance of "the shares add up to 1".
 const SHARES: f64 = 1e-6;
 
+/// Most nodes on a way.
+const MOST_HOPS: u64 = 4096;
+
 /// Reads the section, after all links.
 pub(super) fn read(node: &Yaml, draft: &mut Draft) -> Option<()> {
     for item in node.list("a list of routes", &mut draft.found)? {
@@ -75,8 +78,7 @@ fn read_one(item: &Yaml, draft: &mut Draft) -> Option<()> {
 }
 
 fn add(item: &Yaml, from: NodeId, to: NodeId, paths: Vec<Path>, draft: &mut Draft) {
-    let same = |route: &ExplicitRoute| route.from == from && route.to == to;
-    if draft.explicit.iter().any(same) {
+    if !draft.claim_route(from, to) {
         let (from, to) = (draft.name(from), draft.name(to));
         let message = format!("there is a route from `{from}` to `{to}` already");
         draft.found.push(
@@ -240,7 +242,7 @@ impl Reader<'_> {
     }
 
     fn by_nodes(&mut self, via: &Yaml) -> Option<(Vec<NodeId>, Vec<LinkId>)> {
-        let between = names_of(via, "a list of nodes", self.draft)?;
+        let between = names_of(via, "a list of nodes", MOST_HOPS, self.draft)?;
         let mut nodes = vec![self.from];
         let mut links = Vec::new();
         for (place, name) in &between {

@@ -1,20 +1,26 @@
 //! `shared:` one capacity over several link directions; `contention:` loss by number of flows.
 
+use rustc_hash::FxHashSet;
+
 use super::draft::Draft;
 use super::names;
 use crate::input::yaml::{Node as Yaml, Value};
 use crate::input::{Diagnostic, Fields, did_you_mean};
 use crate::topology::{Contention, LinkId, Shared};
 
+/// Most entries of a contention curve.
+const MOST_POINTS: usize = 1024;
+
 /// Reads `shared:`; `prefix` belongs to the copy that is being made.
 pub(in crate::topology) fn read(node: &Yaml, prefix: &str, draft: &mut Draft) -> Option<()> {
-    for item in node.list("a list of shared capacities", &mut draft.found)? {
-        read_one(item, prefix, draft);
+    let items = node.list("a list of shared capacities", &mut draft.found)?;
+    for (position, item) in items.iter().enumerate() {
+        read_one(item, position, prefix, draft);
     }
     Some(())
 }
 
-fn read_one(item: &Yaml, prefix: &str, draft: &mut Draft) -> Option<()> {
+fn read_one(item: &Yaml, position: usize, prefix: &str, draft: &mut Draft) -> Option<()> {
     let mut fields = Fields::of(item, "a shared capacity", &mut draft.found)?;
     let name = fields.get("name");
     let links = fields.need("links", "[a->b, b->a]", &mut draft.found);
@@ -27,16 +33,13 @@ fn read_one(item: &Yaml, prefix: &str, draft: &mut Draft) -> Option<()> {
             node,
             format!("{prefix}{}", node.word("name", &mut draft.found)?),
         ),
-        None => {
-            let own = draft.shared.iter().filter(|shared| !shared.half_duplex);
-            (item, format!("{prefix}shared{}", own.count()))
-        }
+        None => (item, format!("{prefix}shared{position}")),
     };
     if let Err(words) = names::check(&name.1) {
         let mistake = Diagnostic::from_words(name.0.span.clone(), "bad name", &words);
         draft.found.push(mistake);
     }
-    if draft.shared.iter().any(|shared| shared.name == name.1) {
+    if !draft.claim_shared(&name.1) {
         draft.found.push(
             name.0
                 .wrong(
@@ -47,12 +50,13 @@ fn read_one(item: &Yaml, prefix: &str, draft: &mut Draft) -> Option<()> {
         );
     }
     let mut members: Vec<LinkId> = Vec::new();
+    let mut seen = FxHashSet::default();
     let links = links?;
     for link in links.list("a list of links such as `[a->b, b->a]`", &mut draft.found)? {
         let Some(id) = link_named(link, prefix, draft) else {
             continue;
         };
-        if members.contains(&id) {
+        if !seen.insert(id) {
             draft.found.push(
                 link.wrong("a link is named twice", "second mention")
                     .help("name each direction once"),
@@ -172,6 +176,12 @@ fn read_curve(index: usize, kind: &str, node: &Yaml, draft: &mut Draft) -> Optio
         ));
         return None;
     };
+    if entries.len() > MOST_POINTS {
+        let label = format!("expected at most {MOST_POINTS} entries");
+        let mistake = efficiency.wrong("a contention curve of too many entries", label);
+        draft.found.push(mistake);
+        return None;
+    }
     let mut curve: Vec<(u32, f64)> = Vec::new();
     for (flows, share) in entries {
         let count = flows.whole(
