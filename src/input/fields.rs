@@ -116,8 +116,10 @@ impl<'n> Fields<'n> {
         let asked = self.asked.iter().copied();
         for ((key, _), used) in self.entries.iter().zip(&self.used) {
             let name = key.text().unwrap_or("");
-            if found.is_full() {
-                return;
+            if !*used && found.is_full() {
+                // Only counted: the search for the nearest key would take time.
+                found.push(key.wrong("unknown key", ""));
+                continue;
             }
             if *used || !wanted(closest(name, asked.clone())) {
                 continue;
