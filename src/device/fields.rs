@@ -4,122 +4,9 @@
 //! the last part is unique it is enough (`hbm`). A value has a unit (`4 TB/s`) or is a factor of
 //! what is there (`2x`).
 
-use std::str::FromStr;
-
 use super::Device;
+use super::slot::Slot;
 use crate::input::{did_you_mean, list};
-use crate::units::{Bytes, BytesPerSecond, FlopsPerSecond, Seconds, UnitError};
-
-/// A field of a device, ready to be written.
-pub(super) enum Slot<'d> {
-    Time(&'d mut Seconds),
-    Rate(&'d mut BytesPerSecond),
-    Flops(&'d mut FlopsPerSecond),
-    Size(&'d mut Bytes),
-    Count(&'d mut u32),
-    Share(&'d mut f64),
-}
-
-impl Slot<'_> {
-    /// What a value looks like, for messages.
-    pub(super) const fn example(&self) -> &'static str {
-        match self {
-            Self::Time(_) => "2 us",
-            Self::Rate(_) => "450 GB/s",
-            Self::Flops(_) => "989 TFLOP/s",
-            Self::Size(_) => "80 GiB",
-            Self::Count(_) => "132",
-            Self::Share(_) => "0.9",
-        }
-    }
-
-    /// Writes the value that `text` states.
-    ///
-    /// # Errors
-    /// Why it is refused, with the remedy.
-    pub(super) fn write(&mut self, text: &str) -> Result<(), String> {
-        let unit = |error: UnitError| error.to_string();
-        match self {
-            Self::Time(slot) => **slot = text.parse().map_err(unit)?,
-            Self::Rate(slot) => {
-                let rate: BytesPerSecond = text.parse().map_err(unit)?;
-                **slot = (rate.get() > 0.0).then_some(rate).ok_or_else(zero)?;
-            }
-            Self::Flops(slot) => {
-                let rate: FlopsPerSecond = text.parse().map_err(unit)?;
-                **slot = (rate.get() > 0.0).then_some(rate).ok_or_else(zero)?;
-            }
-            Self::Size(slot) => **slot = text.parse().map_err(unit)?,
-            Self::Count(slot) => **slot = count(text)?,
-            Self::Share(slot) => **slot = share(text)?,
-        }
-        Ok(())
-    }
-
-    /// Multiplies what is there.
-    ///
-    /// # Errors
-    /// Why the result is refused.
-    fn scale(&mut self, factor: f64) -> Result<(), String> {
-        let unit = |error: UnitError| error.to_string();
-        match self {
-            Self::Time(slot) => **slot = Seconds::new(slot.get() * factor).map_err(unit)?,
-            Self::Rate(slot) => **slot = scaled(slot.get(), factor, BytesPerSecond::new)?,
-            Self::Flops(slot) => **slot = scaled(slot.get(), factor, FlopsPerSecond::new)?,
-            Self::Size(slot) => {
-                let bytes = (slot.as_f64() * factor).round();
-                if bytes >= 2f64.powi(63) {
-                    return Err("too many bytes: use a smaller factor".to_owned());
-                }
-                **slot = Bytes::new(bytes as u64);
-            }
-            Self::Count(slot) => **slot = count(&(f64::from(**slot) * factor).round().to_string())?,
-            Self::Share(slot) => **slot = share(&(**slot * factor).to_string())?,
-        }
-        Ok(())
-    }
-}
-
-/// A rate times a factor; infinity (the ideal profile) stays.
-fn scaled<T>(
-    value: f64,
-    factor: f64,
-    new: impl Fn(f64) -> Result<T, UnitError>,
-) -> Result<T, String> {
-    if value.is_infinite() {
-        return Err("this profile has no limit here: set a value, e.g. `450 GB/s`".to_owned());
-    }
-    new(value * factor).map_err(|error| error.to_string())
-}
-
-fn zero() -> String {
-    "zero: write an amount above 0".to_owned()
-}
-
-/// A whole number from 1.
-fn count(text: &str) -> Result<u32, String> {
-    match u32::from_str(text.trim()) {
-        Ok(0) => Err("zero: write a whole number of at least 1".to_owned()),
-        Ok(number) => Ok(number),
-        Err(_) => Err(format!(
-            "`{text}` is not a count: write a whole number from 1 to {}",
-            u32::MAX
-        )),
-    }
-}
-
-/// A share above 0, at most 1.
-fn share(text: &str) -> Result<f64, String> {
-    match f64::from_str(text.trim()) {
-        Ok(number) if number > 0.0 && number <= 1.0 => Ok(number),
-        Ok(_) => Err(format!(
-            "`{text}` is no share: write a number above 0 and at most 1"
-        )),
-        Err(_) => Err(format!(
-            "`{text}` is not a number: write a share such as `0.9`"
-        )),
-    }
-}
 
 /// Every field that holds one number, with its name; maps (`peak`, `efficiency`) by entry.
 pub(super) fn slots(device: &mut Device) -> Vec<(String, Slot<'_>)> {
@@ -299,9 +186,12 @@ mod tests {
         assert!(say("memory.hmb", "1 TB/s").ends_with("did you mean `memory.hbm`?"));
         assert!(say("hbm", "1").starts_with("gpu.memory.hbm: `1` has no unit"));
         assert!(say("hbm", "0 TB/s").contains("above 0"));
+        assert!(say("hbm", "1e-10 GB/s").contains("at least 1 a second"));
         assert!(say("hbm", "2x").contains("no limit here"));
+        assert!(say("costs.lane", "1e9 s").contains("an hour"));
         assert!(say("hbm", "-2x").contains("no factor"));
         assert!(say("sustained", "1.5").contains("at most 1"));
+        assert!(say("sustained", "1e-300").contains("above 0"));
         assert!(say("sustained", "NaN").contains("no share"));
         assert!(say("engines.peer", "2x").contains("not a count"));
         assert!(say("compute.sms", "0").contains("at least 1"));

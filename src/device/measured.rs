@@ -13,9 +13,10 @@
 //! ```
 
 use super::section::{Section, map_of};
+use super::slot::share;
 use super::{DType, Device, MeasuredGemm, Tile};
 use crate::input::yaml::Node;
-use crate::input::{Diagnostics, Fields};
+use crate::input::{Diagnostic, Diagnostics, Fields};
 use crate::units::Seconds;
 
 /// Tiles are powers of two or thrice those; beyond this no SM holds one.
@@ -32,18 +33,20 @@ pub(super) fn read(section: &Section<'_>, device: &mut Device, found: &mut Diagn
         let Some((m, n)) = pair(key, "a tile", u64::from(MAX_TILE), found) else {
             continue;
         };
-        let share = value.number("tiles", found);
-        match share.filter(|share| *share > 0.0 && *share <= 1.0) {
-            Some(efficiency) => device.tiles.push(Tile {
+        let Some(text) = value.word("tiles", found) else {
+            continue;
+        };
+        match share(text) {
+            Ok(efficiency) => device.tiles.push(Tile {
                 m: m as u32,
                 n: n as u32,
                 efficiency,
             }),
-            None if share.is_some() => {
-                let label = "expected a share above 0 and at most 1";
-                found.push(value.wrong("no efficiency of a tile", label));
-            }
-            None => {}
+            Err(words) => found.push(Diagnostic::from_words(
+                value.span.clone(),
+                "an efficiency",
+                &words,
+            )),
         }
     }
     if device.tiles.is_empty() && found.is_empty() {

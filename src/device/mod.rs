@@ -10,6 +10,7 @@ mod measured;
 mod parse;
 mod section;
 mod shipped;
+mod slot;
 mod source;
 
 pub use fields::set;

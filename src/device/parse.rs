@@ -303,6 +303,18 @@ mod tests {
     }
 
     #[test]
+    fn the_documented_profile_is_accepted() {
+        let page = include_str!("../../docs/gpus.md");
+        let text = page.split("```yaml\n").nth(1).unwrap();
+        let text = text.split("```").next().unwrap();
+        let gpu = parse(text, "docs/gpus.md").unwrap_or_else(|error| panic!("{error}"));
+        assert_eq!((gpu.gemm_table.len(), gpu.tiles.len()), (4, 2));
+        for kind in source::KINDS {
+            assert!(page.contains(&format!("| `{kind}` |")), "{kind}");
+        }
+    }
+
+    #[test]
     fn unknown_names_and_files() {
         let say = |name: &str| load(name).unwrap_err().to_string();
         assert_eq!(
@@ -310,5 +322,26 @@ mod tests {
             "`h2000` is not a GPU profile: did you mean `h200`?"
         );
         assert!(say("./none.yaml").starts_with("cannot read the GPU profile `./none.yaml`"));
+    }
+
+    proptest::proptest! {
+        /// Whatever stands in place of a stretch of a good file: an answer, and a usable device.
+        #[test]
+        fn never_panics(at in 0..GOOD.len(), long in 0..40usize, with in "[-0-9a-z:{},.\\[\\] xX\n#&*]{0,12}") {
+            let floor = |mut at: usize| {
+                while !GOOD.is_char_boundary(at) {
+                    at -= 1;
+                }
+                at
+            };
+            let (from, to) = (floor(at), floor((at + long).min(GOOD.len())));
+            let text = format!("{}{with}{}", &GOOD[..from], &GOOD[to..]);
+            if let Ok(gpu) = parse(&text, "h200.yaml") {
+                for (dtype, _) in &gpu.peak {
+                    let time = gemm::gemm(&gpu, *dtype, 4096, 8192, 8192, gpu.sms).unwrap();
+                    proptest::prop_assert!(time.seconds > 0.0 && time.seconds.is_finite());
+                }
+            }
+        }
     }
 }
