@@ -69,65 +69,63 @@ impl<'a> Costs<'a> {
         }
     }
 
-    /// A transfer over one direct path of links already asked for by [`Machine::way`].
+    /// A transfer over the one direct path last asked for by [`Machine::way`].
     pub fn direct(
         &self,
         task: u32,
         (from, to, mover): (u32, u32, Mover),
         bytes: f64,
-        latency: f64,
         usages: &mut Vec<Usage>,
     ) -> Cost {
         let links = self.machine.recent_links(from);
-        let issuer = self.gpu(task);
         self.stretch(
-            issuer,
+            self.gpu(task),
             links,
-            (Some(from), Some(to)),
+            [Some(from), Some(to)],
             mover,
             bytes,
-            latency,
             usages,
         )
     }
 
-    /// A stretch of links between two memories (`ends`: the GPUs among them), moved by `issuer`.
-    #[expect(clippy::too_many_arguments, reason = "a stretch is all of these")]
+    /// The flow over a stretch of links between two memories (`ends`: the GPUs among them), moved
+    /// by `issuer`; its α is [`Self::start_up`] and the latency of the links.
     pub fn stretch(
         &self,
         issuer: u32,
         links: &[LinkId],
-        ends: (Option<u32>, Option<u32>),
+        ends: [Option<u32>; 2],
         mover: Mover,
         bytes: f64,
-        latency: f64,
         usages: &mut Vec<Usage>,
     ) -> Cost {
         let device = self.device(issuer);
-        let (start, bound, per_byte) = self.mover(device, mover);
+        let (bound, per_byte) = match mover {
+            Mover::CopyEngine => (device.peer_copy.get(), 1.0),
+            Mover::Sm { blocks } => (
+                device.sm_copy.get() * f64::from(blocks.max(1)),
+                1.0 / device.sm_copy_efficiency,
+            ),
+        };
         usages.clear();
         self.machine.use_links(links, per_byte, usages);
-        for gpu in [ends.0, ends.1].into_iter().flatten() {
+        for gpu in ends.into_iter().flatten() {
             self.machine.use_memory(gpu, 1.0, usages);
         }
         Cost {
-            alpha: start + latency,
+            alpha: 0.0,
             work: bytes,
             bound,
             weight: 1.0,
         }
     }
 
-    /// Start-up [s], own rate [bytes/s], and link bytes per payload byte of a mover.
-    fn mover(&self, device: &Device, mover: Mover) -> (f64, f64, f64) {
+    /// From a mover being told to its first byte, latency of the way not counted [s].
+    pub fn start_up(&self, device: &Device, mover: Mover) -> f64 {
         let c = &device.costs;
         match mover {
-            Mover::CopyEngine => (self.fixed(c.copy_start), device.peer_copy.get(), 1.0),
-            Mover::Sm { blocks } => (
-                self.fixed(c.kernel_start) + self.fixed(c.sm_copy_start),
-                device.sm_copy.get() * f64::from(blocks.max(1)),
-                1.0 / device.sm_copy_efficiency,
-            ),
+            Mover::CopyEngine => self.fixed(c.copy_start),
+            Mover::Sm { .. } => self.fixed(c.kernel_start) + self.fixed(c.sm_copy_start),
         }
     }
 
@@ -138,7 +136,7 @@ impl<'a> Costs<'a> {
         self.machine.use_memory(gpu, 2.0, usages);
         let share = f64::from(sms) / f64::from(Self::local_sms(device));
         Cost {
-            alpha: self.fixed(device.costs.copy_start),
+            alpha: 0.0,
             work: bytes,
             bound: device.local_copy.get() * share.min(1.0),
             weight: 1.0,

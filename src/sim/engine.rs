@@ -323,8 +323,25 @@ impl<'a> Engine<'a> {
     /// A direct transfer has its engine or its SMs: start-up and latency, then flow.
     pub fn begin_transfer(&mut self, task: u32, now: f64) -> Result<(), SimError> {
         self.start(task, now);
-        let cost = self.transfer_cost(task)?;
-        self.begin(task, cost.alpha, now)
+        let alpha = self.transfer_alpha(task)?;
+        self.begin(task, alpha, now)
+    }
+
+    /// Start-up and latency of a transfer that goes by one direct path or within its GPU [s].
+    fn transfer_alpha(&mut self, task: u32) -> Result<f64, SimError> {
+        let Work::Transfer { from, to, mover } = self.schedule.tasks[task as usize].work else {
+            return Ok(0.0);
+        };
+        let (src, dst) = (self.costs.gpu_of(&from), self.costs.gpu_of(&to));
+        let device = self.costs.device(self.costs.gpu(task));
+        if src == dst {
+            return Ok(self.costs.fixed(device.costs.copy_start));
+        }
+        let latency = match self.costs.machine.way(src, dst)? {
+            Way::Direct(latency) => latency,
+            Way::Paths(_) => 0.0, // each stretch has its own
+        };
+        Ok(self.costs.start_up(device, mover) + latency)
     }
 
     /// The cost of a transfer that goes by one direct path or within its GPU.
@@ -338,13 +355,11 @@ impl<'a> Engine<'a> {
             let sms = self.kernels.held(task);
             return Ok(self.costs.local(src, bytes, sms, &mut self.usages));
         }
-        let Way::Direct(latency) = self.costs.machine.way(src, dst)? else {
+        if let Way::Paths(_) = self.costs.machine.way(src, dst)? {
             return Ok(Cost::instant(0.0)); // paths flow as stretches
-        };
+        }
         let ends = (src, dst, mover);
-        Ok(self
-            .costs
-            .direct(task, ends, bytes, latency, &mut self.usages))
+        Ok(self.costs.direct(task, ends, bytes, &mut self.usages))
     }
 
     /// Marks a task as started.

@@ -6,6 +6,7 @@
 //! after about (c + 1)·(α + s/min(B₁, B₂)).
 
 use super::SimError;
+use super::cost::Cost;
 use super::engine::{Engine, EngineKind, Event, STRETCH};
 use crate::schedule::Mover;
 use crate::topology::{Leg, Path};
@@ -123,11 +124,18 @@ impl Engine<'_> {
 
     /// A chunk has its engine: start-up and latency, then flow.
     pub fn begin_stretch(&mut self, id: u32, now: f64) {
-        let alpha = self.stretch_cost(id).alpha;
+        let s = &self.staging.stretches[id as usize];
+        let device = self.costs.device(self.issuer(s));
+        let alpha = self.costs.start_up(device, s.mover) + s.leg.latency.get();
         self.events.push(now + alpha, Event::Flow(STRETCH + id));
     }
 
-    fn stretch_cost(&mut self, id: u32) -> super::cost::Cost {
+    /// The GPU whose engine or SMs move a stretch.
+    fn issuer(&self, s: &Stretch) -> u32 {
+        s.engine.map_or(self.costs.gpu(s.task), |(gpu, _)| gpu)
+    }
+
+    fn stretch_cost(&mut self, id: u32) -> Cost {
         let s = &self.staging.stretches[id as usize];
         let bytes = if s.done + 1 == s.chunks {
             s.last_bytes
@@ -135,18 +143,10 @@ impl Engine<'_> {
             s.chunk_bytes
         };
         let machine = &self.costs.machine;
-        let ends = (machine.gpu_of(s.leg.from), machine.gpu_of(s.leg.to));
-        let issuer = s.engine.map_or(self.costs.gpu(s.task), |(gpu, _)| gpu);
-        let latency = s.leg.latency.get();
-        self.costs.stretch(
-            issuer,
-            &s.leg.links,
-            ends,
-            s.mover,
-            bytes,
-            latency,
-            &mut self.usages,
-        )
+        let ends = [machine.gpu_of(s.leg.from), machine.gpu_of(s.leg.to)];
+        let issuer = self.issuer(s);
+        self.costs
+            .stretch(issuer, &s.leg.links, ends, s.mover, bytes, &mut self.usages)
     }
 
     /// A chunk's start-up is over.
