@@ -77,7 +77,9 @@ pub enum Limit {
     Resource(u32),
 }
 
+/// What filling looks at: one cache line.
 #[derive(Clone, Debug)]
+#[repr(align(64))]
 struct Flow {
     /// Speed since `since`.
     rate: f64,
@@ -89,20 +91,20 @@ struct Flow {
     /// First of its usages in `Fluid::usages`.
     first: u32,
     len: u32,
-    /// The solve that set `rate`; ends recorded by another are stale.
+    /// The solve that set `rate`; ends recorded by another are stale. 0: not in the model.
     solve: u32,
-    /// Visited in the component search of this solve.
-    seen: u32,
-    /// Frozen in this solve.
-    frozen: u32,
+    /// Twice the last solve that collected it, plus 1 once frozen in that solve.
+    mark: u32,
     limit: u32,
-    tag: u32,
 }
+
+const _: () = assert!(size_of::<Flow>() == 64);
 
 /// What a flow is asked about once, at its end.
 #[derive(Copy, Clone, Debug)]
 struct History {
     work: f64,
+    tag: u32,
     /// Since when `Flow::limit` holds.
     limit_since: f64,
     /// The longest stretch of time with one limit, and that limit.
@@ -277,13 +279,12 @@ impl Fluid {
             first,
             len,
             solve: 0,
-            seen: 0,
-            frozen: 0,
+            mark: 0,
             limit: OWN,
-            tag,
         };
         let history = History {
             work,
+            tag,
             limit_since: f64::NAN,
             longest: f64::NEG_INFINITY,
             longest_limit: OWN,
@@ -368,7 +369,7 @@ impl Fluid {
 
     /// The caller's tag of a flow.
     pub fn tag(&self, id: FlowId) -> u32 {
-        self.flows[id.0 as usize].tag
+        self.history[id.0 as usize].tag
     }
 
     /// The flow's speed.
@@ -543,10 +544,10 @@ impl Fluid {
             for m in members {
                 let flow = &mut self.flows[m.flow as usize];
                 weight += self.usages[m.usage as usize].per_unit * flow.weight;
-                if flow.seen == search {
+                if flow.mark == 2 * search {
                     continue;
                 }
-                flow.seen = search;
+                flow.mark = 2 * search;
                 self.component_flows.push(m.flow);
                 for u in &self.usages[flow.first as usize..(flow.first + flow.len) as usize] {
                     let other = &mut self.resources[u.resource as usize];
@@ -594,7 +595,7 @@ impl Fluid {
             };
             if let Some(f) = id.checked_sub(offset) {
                 let flow = &self.flows[f as usize];
-                if flow.frozen != search {
+                if flow.mark == 2 * search {
                     let rate = flow.bound;
                     self.freeze(f, rate, OWN, now);
                     unfrozen -= 1;
@@ -620,7 +621,7 @@ impl Fluid {
             for k in 0..self.members[id as usize].len() {
                 let f = self.members[id as usize][k].flow;
                 let flow = &self.flows[f as usize];
-                if flow.frozen != search {
+                if flow.mark == 2 * search {
                     let rate = flow.weight * risen;
                     self.freeze(f, rate, id, now);
                     unfrozen -= 1;
@@ -630,16 +631,17 @@ impl Fluid {
         self.levels = levels;
     }
 
-    /// Sums the open weight of `id` afresh once half of it froze: keeps rounding from piling up.
+    /// Sums the open weight of `id` afresh once 15/16 of it froze, before subtraction has lost more
+    /// than a digit or two.
     fn refresh(&mut self, id: u32) {
         let resource = &mut self.resources[id as usize];
-        if resource.open * 2 > resource.fresh {
+        if resource.open * 16 > resource.fresh {
             return;
         }
         let search = self.solves;
         resource.weight = self.members[id as usize]
             .iter()
-            .filter(|m| self.flows[m.flow as usize].frozen != search)
+            .filter(|m| self.flows[m.flow as usize].mark == 2 * search)
             .map(|m| self.usages[m.usage as usize].per_unit * self.flows[m.flow as usize].weight)
             .sum();
         resource.fresh = resource.open;
@@ -648,7 +650,7 @@ impl Fluid {
     /// Fixes a flow's speed and takes it out of the filling.
     fn freeze(&mut self, f: u32, rate: f64, limit: u32, now: f64) {
         let flow = &mut self.flows[f as usize];
-        flow.frozen = self.solves;
+        flow.mark = 2 * self.solves + 1;
         flow.set_rate(rate, limit, now, &mut self.history[f as usize]);
         let (first, len, weight) = (flow.first as usize, flow.len as usize, flow.weight);
         for u in &self.usages[first..first + len] {
