@@ -202,15 +202,18 @@ impl<'a> Engine<'a> {
         }
     }
 
-    /// Handles steps that became ready and tasks that ended until this instant brings no more.
+    /// Handles steps that became ready and tasks that ended until this instant brings no more;
+    /// those of one instant in task order, whatever order they were found in.
     fn settle(&mut self, now: f64) -> Result<(), SimError> {
         let (mut steps, mut tasks) = (Vec::new(), Vec::new());
         while !self.ready_now.is_empty() || !self.ended_now.is_empty() {
             std::mem::swap(&mut tasks, &mut self.ended_now);
+            tasks.sort_unstable();
             for task in tasks.drain(..) {
                 self.task_ended(task, now)?;
             }
             std::mem::swap(&mut steps, &mut self.ready_now);
+            steps.sort_unstable();
             for step in steps.drain(..) {
                 self.step_ready(step, now)?;
             }
