@@ -145,14 +145,14 @@ mod tests {
             state ^= state >> 7;
             state ^= state << 17;
             let slot = (state % (50 + step / 4).min(5000)) as usize;
-            let end = if state % 3 == 0 {
+            let end = if state.is_multiple_of(3) {
                 f64::INFINITY
             } else {
                 ((state >> 20) % 1000) as f64
             };
             ends.set(slot as u32, end);
             plain[slot] = end;
-            if step % 17 == 0 {
+            if step % 17 == 3 {
                 let first = plain.iter().copied().fold(f64::INFINITY, f64::min);
                 assert_eq!(ends.first(), first);
                 let mut due = Vec::new();

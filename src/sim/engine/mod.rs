@@ -4,21 +4,26 @@
 //! at the same instant, all starts and ends of a batch are booked, and only then are the touched
 //! components of the fluid model solved again.
 
-use super::cost::{Cost, Costs};
-use super::fluid::{FlowId, Fluid, Limit, TIE, Usage};
+use super::cost::Costs;
+use super::fluid::{Fluid, TIE, Usage};
 use super::graph::{Graph, NONE};
 use super::kernels::Kernels;
 use super::machine::{Machine, Way};
-use super::pool::{Pool, Request};
+use super::pool::Pool;
 use super::queue::Queue;
 use super::staging::Staging;
 use super::{Options, SimError, host};
 use crate::schedule::{CollectiveId, Mover, Schedule, TaskId, Via, Work};
-use crate::timeline::{Bound, Cause, Counter, LinkUse, Sample, Span, Timeline};
-use crate::topology::{LinkId, Topology};
+use crate::timeline::{Bound, Cause, LinkUse, Sample, Span, Timeline};
+use crate::topology::Topology;
 
 /// Flow tags and engine requests from here on are stretches of staged transfers; below, tasks.
 pub(super) const STRETCH: u32 = 1 << 31;
+
+mod flowing;
+mod transfer;
+
+pub(super) use transfer::EngineKind;
 
 /// What happens at a point in time.
 #[derive(Copy, Clone, Debug)]
@@ -29,15 +34,6 @@ pub(super) enum Event {
     Flow(u32),
     /// A fused kernel's first tile group may open.
     Open(u32),
-}
-
-/// Copy-engine kinds of a GPU.
-#[derive(Copy, Clone, Debug, PartialEq, Eq)]
-pub(super) enum EngineKind {
-    PeerOut,
-    PeerIn,
-    HostToDevice,
-    DeviceToHost,
 }
 
 /// State of one simulation.
@@ -289,82 +285,6 @@ impl<'a> Engine<'a> {
         }
     }
 
-    /// Takes a copy engine for `unit` (a task or a stretch) or queues for it.
-    pub fn take_engine(&mut self, gpu: u32, kind: EngineKind, unit: u32) -> bool {
-        let request = Request {
-            who: unit,
-            want: 1,
-            fixed: true,
-        };
-        self.engines[gpu as usize * 4 + kind as usize]
-            .request(request)
-            .is_some()
-    }
-
-    /// Gives a copy engine back and starts whoever is next in its queue.
-    pub fn release_engine(
-        &mut self,
-        gpu: u32,
-        kind: EngineKind,
-        by: u32,
-        now: f64,
-    ) -> Result<(), SimError> {
-        let pool = &mut self.engines[gpu as usize * 4 + kind as usize];
-        pool.release(1);
-        let Some((unit, _)) = pool.next() else {
-            return Ok(());
-        };
-        if unit >= STRETCH {
-            self.begin_stretch(unit - STRETCH, now);
-            Ok(())
-        } else {
-            self.spans[unit as usize].cause = Cause::Resource(TaskId(by));
-            self.begin_transfer(unit, now)
-        }
-    }
-
-    /// A direct transfer has its engine or its SMs: start-up and latency, then flow.
-    pub fn begin_transfer(&mut self, task: u32, now: f64) -> Result<(), SimError> {
-        self.start(task, now);
-        let alpha = self.transfer_alpha(task)?;
-        self.begin(task, alpha, now)
-    }
-
-    /// Start-up and latency of a transfer that goes by one direct path or within its GPU [s].
-    fn transfer_alpha(&mut self, task: u32) -> Result<f64, SimError> {
-        let Work::Transfer { from, to, mover } = self.schedule.tasks[task as usize].work else {
-            return Ok(0.0);
-        };
-        let (src, dst) = (self.costs.gpu_of(&from), self.costs.gpu_of(&to));
-        let device = self.costs.device(self.costs.gpu(task));
-        if src == dst {
-            return Ok(self.costs.fixed(device.costs.copy_start));
-        }
-        let latency = match self.costs.machine.way(src, dst)? {
-            Way::Direct(latency) => latency,
-            Way::Paths(_) => 0.0, // each stretch has its own
-        };
-        Ok(self.costs.start_up(device, mover) + latency)
-    }
-
-    /// The cost of a transfer that goes by one direct path or within its GPU.
-    pub fn transfer_cost(&mut self, task: u32) -> Result<Cost, SimError> {
-        let Work::Transfer { from, to, mover } = self.schedule.tasks[task as usize].work else {
-            return Ok(Cost::instant(0.0));
-        };
-        let bytes = self.schedule.bytes(&from) as f64;
-        let (src, dst) = (self.costs.gpu_of(&from), self.costs.gpu_of(&to));
-        if src == dst {
-            let sms = self.kernels.held(task);
-            return Ok(self.costs.local(src, bytes, sms, &mut self.usages));
-        }
-        if let Way::Paths(_) = self.costs.machine.way(src, dst)? {
-            return Ok(Cost::instant(0.0)); // paths flow as stretches
-        }
-        let ends = (src, dst, mover);
-        Ok(self.costs.direct(task, ends, bytes, &mut self.usages))
-    }
-
     /// Marks a task as started.
     pub fn start(&mut self, task: u32, now: f64) {
         self.spans[task as usize].start = now;
@@ -392,96 +312,9 @@ impl<'a> Engine<'a> {
         Ok(())
     }
 
-    /// Puts a cost with the current `usages` into the fluid model; `None`: it takes no time.
-    pub fn flow(&mut self, cost: &Cost, tag: u32, now: f64) -> Option<FlowId> {
-        if cost.work <= 0.0 || (self.usages.is_empty() && cost.bound.is_infinite()) {
-            return None;
-        }
-        for usage in &self.usages {
-            let r = usage.resource as usize;
-            if r < self.links.len() && self.fluid.flows_on(usage.resource) == 0 {
-                self.busy_since[r] = now;
-            }
-        }
-        let flow = self
-            .fluid
-            .add(cost.work, cost.weight, cost.bound, &self.usages, tag);
-        let slot = flow.index();
-        if self.flowing_since.len() <= slot {
-            self.flowing_since.resize(slot + 1, 0.0);
-        }
-        self.flowing_since[slot] = now;
-        Some(flow)
-    }
-
-    fn flow_ended(&mut self, flow: FlowId, now: f64) -> Result<(), SimError> {
-        let tag = self.fluid.tag(flow);
-        let limit = self.fluid.limit_for_most(flow, now);
-        let work = self.fluid.work(flow);
-        let flowing = now - self.flowing_since[flow.index()];
-        self.usages.clear();
-        self.usages.extend(self.fluid.usages(flow));
-        self.fluid.remove(flow);
-        for k in 0..self.usages.len() {
-            let Usage { resource, per_unit } = self.usages[k];
-            let r = resource as usize;
-            if r < self.links.len() {
-                self.links[r].bytes += work * per_unit * self.payload(tag, resource);
-                if self.fluid.flows_on(resource) == 0 {
-                    self.links[r].busy += now - self.busy_since[r];
-                }
-            }
-        }
-        let task = if tag >= STRETCH {
-            self.stretch_ended(tag - STRETCH, now)?
-        } else {
-            self.ended_now.push(tag);
-            tag
-        };
-        self.set_bound(task, limit, flowing, now);
-        Ok(())
-    }
-
-    /// Payload bytes per byte of link use: copy engines 1, SM copies and the collective library
-    /// their efficiency.
-    fn payload(&self, tag: u32, link: u32) -> f64 {
-        let task = if tag >= STRETCH {
-            self.staging.task(tag - STRETCH)
-        } else {
-            tag
-        };
-        match self.schedule.tasks[task as usize].work {
-            Work::Transfer {
-                mover: Mover::CopyEngine,
-                ..
-            } => 1.0,
-            Work::Collective(_) => {
-                let link = LinkId::new(link as usize);
-                self.costs.library_efficiency(self.costs.gpu(task), link)
-            }
-            _ => self.costs.device(self.costs.gpu(task)).sm_copy_efficiency,
-        }
-    }
-
     /// Marks a task as ended at this instant.
     pub fn end_task(&mut self, task: u32) {
         self.ended_now.push(task);
-    }
-
-    /// Records what bound a task: what limited its flow for most of the time, or its start-up if
-    /// that took longer than the flow.
-    fn set_bound(&mut self, task: u32, limit: Limit, flowing: f64, now: f64) {
-        let span = &mut self.spans[task as usize];
-        let starting = (now - span.start) - flowing;
-        span.bound = if starting > flowing {
-            Bound::Latency
-        } else {
-            match (limit, self.schedule.tasks[task as usize].work) {
-                (Limit::Resource(resource), _) => self.costs.machine.bound(resource),
-                (Limit::Own, Work::Compute(_)) => Bound::Compute,
-                (Limit::Own, _) => Bound::Mover,
-            }
-        };
     }
 
     fn task_ended(&mut self, task: u32, now: f64) -> Result<(), SimError> {
@@ -589,24 +422,6 @@ impl<'a> Engine<'a> {
         }
         let cost = self.costs.collective(collective, &mut self.usages)?;
         self.begin(first, cost.alpha, now)
-    }
-
-    fn solve(&mut self, now: f64) {
-        self.fluid.solve(now);
-        if !self.options.record {
-            return;
-        }
-        for k in 0..self.fluid.touched().len() {
-            let resource = self.fluid.touched()[k];
-            if (resource as usize) < self.links.len() {
-                self.samples.push(Sample {
-                    time: now,
-                    counter: Counter::Link(LinkId::new(resource as usize)),
-                    value: self.fluid.usage(resource),
-                });
-            }
-        }
-        self.kernels.record(now, &mut self.samples);
     }
 
     fn finish(mut self) -> Result<Timeline, SimError> {

@@ -1,0 +1,120 @@
+//! Collectives of the library.
+
+use super::{Cost, Costs};
+use crate::schedule::{Collective, CollectiveKind, Slice};
+use crate::sim::SimError;
+use crate::sim::fluid::Usage;
+use crate::topology::LinkId;
+
+impl Costs<'_> {
+    /// A library collective as one flow over all its links at once. Its work is what each member
+    /// sends, per member: (n − 1)/n of S for all-gather, reduce-scatter and all-to-all, twice that
+    /// for all-reduce, with S as in nccl-tests; its α is that of all its steps.
+    pub fn collective(
+        &mut self,
+        collective: &Collective,
+        usages: &mut Vec<Usage>,
+    ) -> Result<Cost, SimError> {
+        usages.clear();
+        let n = collective.members.len();
+        let first = self.schedule.placement[collective.members[0].rank.0 as usize];
+        let device = self.device(first);
+        let library = &device.library;
+        let start = self.fixed(device.costs.kernel_start) + self.fixed(library.base);
+        if n < 2 {
+            return Ok(Cost::instant(start));
+        }
+        let gpus: Vec<u32> = collective
+            .members
+            .iter()
+            .map(|m| self.schedule.placement[m.rank.0 as usize])
+            .collect();
+        let largest = |slice: fn(&crate::schedule::Member) -> &Slice| {
+            let bytes = |m| self.schedule.bytes(slice(m)) as f64;
+            collective.members.iter().map(bytes).fold(0.0, f64::max)
+        };
+        let steps = (n - 1) as f64;
+        // (bytes each member sends, memory accesses per byte sent, ring edges or all pairs). A
+        // gathering step reads and writes once; a reducing one reads its own part too.
+        let (sent, accesses, rounds) = match collective.kind {
+            CollectiveKind::AllGather => (largest(|m| &m.input) * steps, 2.0, 1.0),
+            CollectiveKind::ReduceScatter => (largest(|m| &m.output) * steps, 3.0, 1.0),
+            CollectiveKind::AllReduce => (largest(|m| &m.input) / n as f64 * 2.0 * steps, 2.5, 2.0),
+            CollectiveKind::AllToAll => (largest(|m| &m.input) / n as f64 * steps, 2.0, 1.0),
+        };
+        let mut latency = 0f64;
+        if collective.kind == CollectiveKind::AllToAll {
+            for (i, &from) in gpus.iter().enumerate() {
+                for &to in gpus[..i].iter().chain(&gpus[i + 1..]) {
+                    latency = latency.max(self.edge(from, to, 1.0 / steps, usages)?);
+                }
+            }
+        } else {
+            for (i, &from) in gpus.iter().enumerate() {
+                latency = latency.max(self.edge(from, gpus[(i + 1) % n], 1.0, usages)?);
+            }
+        }
+        for &gpu in &gpus {
+            self.machine.use_memory(gpu, accesses, usages);
+        }
+        let step = self.fixed(library.step) + latency;
+        let sms = f64::from(self.collective_sms(collective, first));
+        Ok(Cost {
+            alpha: start + rounds * steps * step,
+            work: sent,
+            bound: if sms > 0.0 {
+                sms * device.sm_copy.get()
+            } else {
+                f64::INFINITY
+            },
+            weight: 1.0,
+        })
+    }
+
+    /// SMs a collective holds on each member.
+    pub fn collective_sms(&self, collective: &Collective, gpu: u32) -> u32 {
+        match collective.sms {
+            0 => self.device(gpu).library.sms,
+            sms => u32::from(sms),
+        }
+    }
+
+    /// One edge of a collective: uses every leg of every path at once (the library pipelines
+    /// through staging buffers), less efficiently than a copy engine. Returns its latency [s].
+    fn edge(
+        &mut self,
+        from: u32,
+        to: u32,
+        per_unit: f64,
+        usages: &mut Vec<Usage>,
+    ) -> Result<f64, SimError> {
+        if from == to {
+            return Ok(0.0);
+        }
+        let paths = self.machine.paths(from, to)?;
+        let mut latency = 0f64;
+        for path in &paths {
+            for leg in &path.legs {
+                for link in &leg.links {
+                    let efficiency = self.library_efficiency(from, *link);
+                    let use_per_unit = per_unit * path.share / efficiency;
+                    self.machine.use_links(&[*link], use_per_unit, usages);
+                }
+            }
+            latency = latency.max(path.legs.iter().map(|leg| leg.latency.get()).sum());
+        }
+        Ok(latency)
+    }
+
+    /// Share of a link's bandwidth that the collective library reaches.
+    pub fn library_efficiency(&self, gpu: u32, link: LinkId) -> f64 {
+        let topology = self.machine.topology;
+        let kind = &topology.kinds[topology.graph[link].kind as usize];
+        let library = &self.device(gpu).library;
+        library
+            .efficiency
+            .iter()
+            .find(|(name, _)| name == kind)
+            .map_or(library.other, |(_, efficiency)| *efficiency)
+    }
+}

@@ -1,0 +1,213 @@
+//! Kernels that compute: GEMMs, tile groups of fused kernels, elementwise kernels.
+
+use super::{Cost, Costs};
+use crate::device::DType;
+use crate::device::gemm::{GemmTime, gemm};
+use crate::schedule::{Compute, Launch, Slice, TaskId, Work};
+use crate::sim::SimError;
+use crate::sim::fluid::Usage;
+use crate::sim::machine::Way;
+
+impl Costs<'_> {
+    /// The time of one GEMM on `sms` SMs, waves quantised or not as the terms say.
+    fn gemm_time(&self, gpu: u32, shape: [u64; 3], sms: u32) -> Result<GemmTime, SimError> {
+        let device = self.device(gpu);
+        let dtype = self.schedule.operator.dtype;
+        let [m, n, k] = shape;
+        let mut time = gemm(device, dtype, m, n, k, sms).ok_or_else(|| SimError::NoPeak {
+            device: device.name.clone(),
+            dtype,
+        })?;
+        if !self.options.terms.wave_quantisation {
+            time.seconds = time.unquantised.min(time.seconds);
+        }
+        if !self.options.terms.sync_and_launch {
+            time.seconds = (time.seconds - time.overhead).max(0.0);
+            time.overhead = 0.0;
+        }
+        Ok(time)
+    }
+
+    /// Fixed time at the start of fused kernel `launch` on `sms` SMs [s].
+    pub fn launch_start(&self, launch: &Launch, whole: &GemmTime) -> f64 {
+        let gpu = self.schedule.placement[launch.rank.0 as usize];
+        self.fixed(self.device(gpu).costs.kernel_start) + whole.overhead
+    }
+
+    /// All GEMMs of a fused kernel as one: groups that agree in two dimensions are stacked along
+    /// the third, so that waves are quantised once.
+    pub fn launch_gemm(&self, tasks: &[u32], gpu: u32, sms: u32) -> Result<GemmTime, SimError> {
+        let shapes: Vec<[u64; 3]> = tasks.iter().filter_map(|&t| self.gemm_shape(t)).collect();
+        let Some(&first) = shapes.first() else {
+            return Ok(GemmTime::default());
+        };
+        for along in 0..3 {
+            let alike = |s: &[u64; 3]| (0..3).all(|d| d == along || s[d] == first[d]);
+            if shapes.iter().all(alike) {
+                let mut whole = first;
+                whole[along] = shapes.iter().map(|s| s[along]).sum();
+                return self.gemm_time(gpu, whole, sms);
+            }
+        }
+        // Groups of unlike shapes: each on its own, without losing a wave at every seam.
+        let mut sum = GemmTime::default();
+        for shape in shapes {
+            let one = self.gemm_time(gpu, shape, sms)?;
+            sum.seconds += one.unquantised.min(one.seconds);
+            sum.unquantised += one.unquantised;
+            sum.hbm_bytes += one.hbm_bytes;
+            sum.overhead = sum.overhead.max(one.overhead);
+        }
+        Ok(sum)
+    }
+
+    /// `[m, n, k]` of a GEMM task.
+    pub fn gemm_shape(&self, task: u32) -> Option<[u64; 3]> {
+        match self.schedule.tasks[task as usize].work {
+            Work::Compute(id) => match &self.schedule.computes[id.index()] {
+                Compute::Gemm { a, b, .. } => {
+                    Some([a.rows.len, b.cols.len, a.cols.len].map(u64::from))
+                }
+                _ => None,
+            },
+            _ => None,
+        }
+    }
+
+    /// SM work on `sms` SMs; `share` of `whole` for a tile group of a fused kernel.
+    pub fn compute(
+        &mut self,
+        task: u32,
+        compute: &Compute,
+        sms: u32,
+        fused: Option<(&GemmTime, f64)>,
+        usages: &mut Vec<Usage>,
+    ) -> Result<Cost, SimError> {
+        usages.clear();
+        let gpu = self.gpu(task);
+        if !self.options.terms.compute {
+            return Ok(Cost::instant(0.0));
+        }
+        let start = self.fixed(self.device(gpu).costs.kernel_start);
+        match compute {
+            Compute::Gemm {
+                a,
+                b,
+                out,
+                accumulate,
+                ..
+            } => {
+                let (time, share, alpha) = match fused {
+                    Some((whole, share)) => (*whole, share, 0.0),
+                    None => {
+                        let shape = [a.rows.len, b.cols.len, a.cols.len].map(u64::from);
+                        let time = self.gemm_time(gpu, shape, sms)?;
+                        (time, 1.0, start + time.overhead)
+                    }
+                };
+                let seconds = (time.seconds - time.overhead) * share;
+                let mut bytes = time.hbm_bytes * share;
+                if *accumulate {
+                    bytes += self.schedule.bytes(out) as f64; // C is read as well as written
+                }
+                let mut remote = 0.0;
+                for slice in [a, b, out] {
+                    remote += self.remote(task, slice, 1.0, usages)?;
+                }
+                self.machine
+                    .use_memory(gpu, (bytes - remote).max(0.0), usages);
+                Ok(Cost {
+                    alpha,
+                    work: if seconds > 0.0 { 1.0 } else { 0.0 },
+                    bound: 1.0 / seconds,
+                    weight: if bytes > 0.0 { 1.0 / bytes } else { 1.0 },
+                })
+            }
+            Compute::Reduce { inputs, out } => {
+                let bytes: u64 = inputs.iter().map(|s| self.schedule.bytes(s)).sum();
+                let bytes = (bytes + self.schedule.bytes(out)) as f64;
+                self.elementwise(task, (inputs, out), bytes, 0.0, sms, usages)
+            }
+            Compute::Pointwise {
+                inputs,
+                out,
+                bytes,
+                flops,
+            } => self.elementwise(task, (inputs, out), *bytes as f64, *flops, sms, usages),
+        }
+    }
+
+    /// An elementwise kernel: bound by memory traffic or by its arithmetic, whichever is slower.
+    fn elementwise(
+        &mut self,
+        task: u32,
+        (inputs, out): (&[Slice], &Slice),
+        bytes: f64,
+        flops: f64,
+        sms: u32,
+        usages: &mut Vec<Usage>,
+    ) -> Result<Cost, SimError> {
+        let gpu = self.gpu(task);
+        let device = self.device(gpu);
+        let mut remote = 0.0;
+        for slice in inputs.iter().chain([out]) {
+            remote += self.remote(task, slice, 1.0 / bytes, usages)?;
+        }
+        self.machine
+            .use_memory(gpu, (1.0 - remote).max(0.0), usages);
+        let share = (f64::from(sms) / f64::from(device.sms)).min(1.0);
+        let peak = device.peak.iter().find(|(dtype, _)| *dtype == DType::Fp32);
+        let arithmetic = match peak {
+            Some((_, peak)) if flops > 0.0 => bytes * peak.get() / flops,
+            _ => f64::INFINITY,
+        };
+        Ok(Cost {
+            alpha: self.fixed(device.costs.kernel_start),
+            work: bytes,
+            bound: device.elementwise.get().min(arithmetic) * share,
+            weight: 1.0,
+        })
+    }
+
+    /// Use of the links by a kernel that touches another GPU's slice directly; returns the slice's
+    /// share of the kernel's traffic (0 for a slice of its own GPU).
+    fn remote(
+        &mut self,
+        task: u32,
+        slice: &Slice,
+        per_byte: f64,
+        usages: &mut Vec<Usage>,
+    ) -> Result<f64, SimError> {
+        let (here, there) = (self.gpu(task), self.gpu_of(slice));
+        if here == there {
+            return Ok(0.0);
+        }
+        let share = self.schedule.bytes(slice) as f64 * per_byte;
+        let written = matches!(
+            self.schedule.tasks[task as usize].work,
+            Work::Compute(id) if matches!(
+                &self.schedule.computes[id.index()],
+                Compute::Gemm { out, .. } | Compute::Reduce { out, .. } | Compute::Pointwise { out, .. }
+                    if out == slice
+            )
+        );
+        let (from, to) = if written {
+            (here, there)
+        } else {
+            (there, here)
+        };
+        match self.machine.way(from, to)? {
+            Way::Direct(_) => {
+                let per_byte = 1.0 / self.device(here).sm_copy_efficiency;
+                let links = self.machine.recent_links(from);
+                self.machine.use_links(links, share * per_byte, usages);
+                self.machine.use_memory(there, share, usages);
+                Ok(share)
+            }
+            Way::Paths(_) => Err(SimError::NotDirect {
+                task: self.schedule.describe(TaskId(task)),
+                gpu: there,
+            }),
+        }
+    }
+}

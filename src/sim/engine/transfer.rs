@@ -1,0 +1,96 @@
+//! Transfers by copy engine or SMs over one direct path, or within one GPU.
+
+use super::{Engine, STRETCH};
+use crate::schedule::{TaskId, Work};
+use crate::sim::SimError;
+use crate::sim::cost::Cost;
+use crate::sim::machine::Way;
+use crate::sim::pool::Request;
+use crate::timeline::Cause;
+
+/// Copy-engine kinds of a GPU.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub(in crate::sim) enum EngineKind {
+    PeerOut,
+    PeerIn,
+    HostToDevice,
+    DeviceToHost,
+}
+
+impl Engine<'_> {
+    /// Takes a copy engine for `unit` (a task or a stretch) or queues for it.
+    pub fn take_engine(&mut self, gpu: u32, kind: EngineKind, unit: u32) -> bool {
+        let request = Request {
+            who: unit,
+            want: 1,
+            fixed: true,
+        };
+        self.engines[gpu as usize * 4 + kind as usize]
+            .request(request)
+            .is_some()
+    }
+
+    /// Gives a copy engine back and starts whoever is next in its queue.
+    pub fn release_engine(
+        &mut self,
+        gpu: u32,
+        kind: EngineKind,
+        by: u32,
+        now: f64,
+    ) -> Result<(), SimError> {
+        let pool = &mut self.engines[gpu as usize * 4 + kind as usize];
+        pool.release(1);
+        let Some((unit, _)) = pool.next() else {
+            return Ok(());
+        };
+        if unit >= STRETCH {
+            self.begin_stretch(unit - STRETCH, now);
+            Ok(())
+        } else {
+            self.spans[unit as usize].cause = Cause::Resource(TaskId(by));
+            self.begin_transfer(unit, now)
+        }
+    }
+
+    /// A direct transfer has its engine or its SMs: start-up and latency, then flow.
+    pub fn begin_transfer(&mut self, task: u32, now: f64) -> Result<(), SimError> {
+        self.start(task, now);
+        let alpha = self.transfer_alpha(task)?;
+        self.begin(task, alpha, now)
+    }
+
+    /// Start-up and latency of a transfer that goes by one direct path or within its GPU [s].
+    fn transfer_alpha(&mut self, task: u32) -> Result<f64, SimError> {
+        let Work::Transfer { from, to, mover } = self.schedule.tasks[task as usize].work else {
+            return Ok(0.0);
+        };
+        let (src, dst) = (self.costs.gpu_of(&from), self.costs.gpu_of(&to));
+        let device = self.costs.device(self.costs.gpu(task));
+        if src == dst {
+            return Ok(self.costs.fixed(device.costs.copy_start));
+        }
+        let latency = match self.costs.machine.way(src, dst)? {
+            Way::Direct(latency) => latency,
+            Way::Paths(_) => 0.0, // each stretch has its own
+        };
+        Ok(self.costs.start_up(device, mover) + latency)
+    }
+
+    /// The cost of a transfer that goes by one direct path or within its GPU.
+    pub fn transfer_cost(&mut self, task: u32) -> Result<Cost, SimError> {
+        let Work::Transfer { from, to, mover } = self.schedule.tasks[task as usize].work else {
+            return Ok(Cost::instant(0.0));
+        };
+        let bytes = self.schedule.bytes(&from) as f64;
+        let (src, dst) = (self.costs.gpu_of(&from), self.costs.gpu_of(&to));
+        if src == dst {
+            let sms = self.kernels.held(task);
+            return Ok(self.costs.local(src, bytes, sms, &mut self.usages));
+        }
+        if let Way::Paths(_) = self.costs.machine.way(src, dst)? {
+            return Ok(Cost::instant(0.0)); // paths flow as stretches
+        }
+        let ends = (src, dst, mover);
+        Ok(self.costs.direct(task, ends, bytes, &mut self.usages))
+    }
+}
