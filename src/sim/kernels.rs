@@ -108,7 +108,10 @@ impl Engine<'_> {
                 (self.costs.collective_sms(collective, gpu), true)
             }
             Work::Compute(id) => match self.schedule.computes[id.index()] {
-                Compute::Gemm { sms: limit, .. } if limit > 0 => (u32::from(limit), false),
+                // A margin left for others counts as contention.
+                Compute::Gemm { sms: limit, .. } if limit > 0 && self.options.terms.contention => {
+                    (u32::from(limit), false)
+                }
                 _ => (sms, false),
             },
         };
@@ -148,8 +151,8 @@ impl Engine<'_> {
         let gpu = self.schedule.placement[l.rank.0 as usize];
         let sms = self.costs.device(gpu).sms;
         let want = match l.sms {
-            0 => sms,
-            limit => u32::from(limit).min(sms),
+            limit if limit > 0 && self.options.terms.contention => u32::from(limit).min(sms),
+            _ => sms,
         };
         let who = self.graph.launch_step(LaunchId(launch));
         let request = Request {

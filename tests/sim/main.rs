@@ -1,6 +1,9 @@
 //! The simulator against closed forms, an independent naive stepper, and its own invariants.
 
+mod bounds;
 mod closed_forms;
+mod kernels;
 mod naive;
+mod pcie;
 mod properties;
 mod support;

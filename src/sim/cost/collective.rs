@@ -4,6 +4,7 @@ use super::{Cost, Costs};
 use crate::schedule::{Collective, CollectiveKind, Slice};
 use crate::sim::SimError;
 use crate::sim::fluid::Usage;
+use crate::sim::machine::Way;
 use crate::topology::LinkId;
 
 impl Costs<'_> {
@@ -34,7 +35,7 @@ impl Costs<'_> {
             collective.members.iter().map(bytes).fold(0.0, f64::max)
         };
         let steps = (n - 1) as f64;
-        // (bytes each member sends, memory accesses per byte sent, ring edges or all pairs). A
+        // (bytes each member sends, memory accesses per byte sent, rounds of n − 1 steps). A
         // gathering step reads and writes once; a reducing one reads its own part too.
         let (sent, accesses, rounds) = match collective.kind {
             CollectiveKind::AllGather => (largest(|m| &m.input) * steps, 2.0, 1.0),
@@ -43,16 +44,8 @@ impl Costs<'_> {
             CollectiveKind::AllToAll => (largest(|m| &m.input) / n as f64 * steps, 2.0, 1.0),
         };
         let mut latency = 0f64;
-        if collective.kind == CollectiveKind::AllToAll {
-            for (i, &from) in gpus.iter().enumerate() {
-                for &to in gpus[..i].iter().chain(&gpus[i + 1..]) {
-                    latency = latency.max(self.edge(from, to, 1.0 / steps, usages)?);
-                }
-            }
-        } else {
-            for (i, &from) in gpus.iter().enumerate() {
-                latency = latency.max(self.edge(from, gpus[(i + 1) % n], 1.0, usages)?);
-            }
+        for (from, to, share) in self.channels(collective.kind, &gpus)? {
+            latency = latency.max(self.edge(from, to, share, usages)?);
         }
         for &gpu in &gpus {
             self.machine.use_memory(gpu, accesses, usages);
@@ -69,6 +62,52 @@ impl Costs<'_> {
             },
             weight: 1.0,
         })
+    }
+
+    /// The pairs of GPUs that a collective moves bytes between, each with its share of what a
+    /// member sends. An all-to-all uses every pair. The others run round the members' ring; where
+    /// every hop is a link of its own, the library lays further channels over links that the ring
+    /// leaves idle: over all pairs of a full mesh (n − 1 rings that share no link), or backwards.
+    fn channels(
+        &mut self,
+        kind: CollectiveKind,
+        gpus: &[u32],
+    ) -> Result<Vec<(u32, u32, f64)>, SimError> {
+        let n = gpus.len();
+        let pairs = |share: f64| -> Vec<(u32, u32, f64)> {
+            let others = |i: usize| gpus[..i].iter().chain(&gpus[i + 1..]);
+            (0..n)
+                .flat_map(|i| others(i).map(move |&to| (gpus[i], to, share)))
+                .collect()
+        };
+        let all = pairs(1.0 / (n - 1) as f64);
+        if kind == CollectiveKind::AllToAll {
+            return Ok(all);
+        }
+        let ring = (0..n).map(|i| (gpus[i], gpus[(i + 1) % n], 1.0));
+        let forward: Vec<(u32, u32, f64)> = ring.collect();
+        let both: Vec<(u32, u32, f64)> = (forward.iter())
+            .flat_map(|&(from, to, _)| [(from, to, 0.5), (to, from, 0.5)])
+            .collect();
+        for candidate in [all, both] {
+            if self.own_links(&candidate)? {
+                return Ok(candidate);
+            }
+        }
+        Ok(forward)
+    }
+
+    /// Whether each of these pairs has one direct link.
+    fn own_links(&mut self, pairs: &[(u32, u32, f64)]) -> Result<bool, SimError> {
+        for &(from, to, _) in pairs {
+            let direct = from != to
+                && matches!(self.machine.way(from, to)?, Way::Direct(_))
+                && self.machine.recent_links(from).len() == 1;
+            if !direct {
+                return Ok(false);
+            }
+        }
+        Ok(true)
     }
 
     /// SMs a collective holds on each member.

@@ -1,0 +1,220 @@
+//! Compute against closed forms: pipelines whose stages are known, the costs of signals, SMs that
+//! kernels take from one another, and explanations that add up.
+
+use std::sync::Arc;
+
+use duet::device::gemm::gemm;
+use duet::device::{self, DType, Device, Tile};
+use duet::operator::{Kind, Operator};
+use duet::schedule::Schedule;
+use duet::sim::{LaunchMode, Options, evaluate, simulate};
+use duet::strategy;
+use duet::timeline::Term;
+use duet::topology::build::Builder;
+use duet::topology::{self, Topology};
+use duet::units::{BytesPerSecond, FlopsPerSecond, Seconds};
+
+use crate::support::{GB, assert_close};
+
+const EXACT: f64 = 1e-9;
+
+/// A GPU of one SM with tiles of 64 × 64 and no other limits: GEMM time is proportional to the
+/// number of tiles, so splitting by whole tiles costs nothing.
+fn linear(tflops: f64) -> Device {
+    Device {
+        name: "linear".to_owned(),
+        sms: 1,
+        peak: vec![(DType::Bf16, FlopsPerSecond::of(tflops * 1e12))],
+        tiles: vec![Tile {
+            m: 64,
+            n: 64,
+            efficiency: 1.0,
+        }],
+        ..device::ideal()
+    }
+}
+
+/// `n` such GPUs on a switch of 50 GB/s ports without latency.
+fn machine(n: usize, device: Device) -> Topology {
+    let mut b = Builder::with_device("linear", Arc::new(device));
+    let gpus = b.gpus(n);
+    let switch = b.switch("s");
+    for gpu in gpus {
+        b.link(gpu, switch, "nvlink", 50.0 * GB, 0.0);
+    }
+    b.build()
+}
+
+fn schedule(op: &Operator, strategy: &str, topology: &Topology) -> Schedule {
+    let placement: Vec<u32> = (0..op.tp).collect();
+    strategy::parse(strategy)
+        .unwrap()
+        .build(op, topology, &placement)
+        .unwrap()
+}
+
+fn makespan(op: &Operator, strategy: &str, topology: &Topology) -> f64 {
+    let schedule = schedule(op, strategy, topology);
+    simulate(&schedule, topology, &Options::default())
+        .unwrap()
+        .makespan
+}
+
+/// Local GEMM time and all-gather time of AG+GEMM.
+fn times(op: &Operator, (m, n, k): (u64, u64, u64), device: &Device) -> (f64, f64) {
+    let tp = u64::from(op.tp);
+    let compute = gemm(device, DType::Bf16, m, n / tp, k, 1).unwrap().seconds;
+    let gathered = (m * k * 2) as f64;
+    (compute, gathered * (1.0 - 1.0 / tp as f64) / (50.0 * GB))
+}
+
+const SHAPE: (u64, u64, u64) = (4096, 4096, 2048);
+
+fn ag_gemm(tp: u32) -> Operator {
+    Operator::gemm(Kind::AgGemm, SHAPE.0, SHAPE.1, SHAPE.2, tp, DType::Bf16).unwrap()
+}
+
+/// T = Tc + Tm.
+#[test]
+fn sequential_adds_up() {
+    for tflops in [1.0, 100.0] {
+        let (op, device) = (ag_gemm(4), linear(tflops));
+        let (compute, comm) = times(&op, SHAPE, &device);
+        let time = makespan(&op, "sequential", &machine(4, device));
+        assert_close(time, compute + comm, EXACT);
+    }
+}
+
+/// T(d) = max(Tc, Tm) + min(Tc, Tm)/d with stages that split evenly (Compass, without overhead).
+#[test]
+fn decomposition_is_max_plus_min_over_d() {
+    for tflops in [1.0, 10.0, 100.0] {
+        for d in [2u32, 4, 8] {
+            let (op, device) = (ag_gemm(4), linear(tflops));
+            let (compute, comm) = times(&op, SHAPE, &device);
+            let time = makespan(&op, &format!("interdecom:d={d}"), &machine(4, device));
+            let expected = compute.max(comm) + compute.min(comm) / f64::from(d);
+            assert_close(time, expected, EXACT);
+        }
+    }
+}
+
+/// T = (n − 1)·max(Tc/n, Tm/(n − 1)) + Tc/n: the own shard needs no communication.
+#[test]
+fn fusion_hides_all_but_one_stage() {
+    for tflops in [1.0, 10.0, 100.0] {
+        for strategy in ["fusion-ring:chunks=1", "fusion-alltoall:chunks=1"] {
+            let (op, mut device) = (ag_gemm(4), linear(tflops));
+            device.engines.peer = 1; // all-to-all in the order of arrival, one peer after another
+            let (compute, comm) = times(&op, SHAPE, &device);
+            let time = makespan(&op, strategy, &machine(4, device));
+            let expected = 3.0 * (compute / 4.0).max(comm / 3.0) + compute / 4.0;
+            assert_close(time, expected, EXACT);
+        }
+    }
+}
+
+/// Sequential with costs: submission of the collective and its kernel start, its base and 3 steps;
+/// an event; the GEMM's start. Waves and bytes as before.
+#[test]
+fn fixed_costs_are_charged_once_each() {
+    let us = |x: f64| Seconds::of(x * 1e-6);
+    let mut device = linear(10.0);
+    device.costs.submit_kernel = us(4.0);
+    device.costs.submit_sync = us(0.5);
+    device.costs.kernel_start = us(1.0);
+    device.costs.event = us(2.0);
+    device.library.base = us(10.0);
+    device.library.step = us(3.0);
+    let op = ag_gemm(4);
+    let (compute, comm) = times(&op, SHAPE, &device);
+    let topology = machine(4, device);
+    let schedule = schedule(&op, "sequential", &topology);
+    let run = |launch| {
+        let options = Options {
+            launch,
+            ..Options::default()
+        };
+        simulate(&schedule, &topology, &options).unwrap().makespan
+    };
+    // Collective and GEMM share one lane or hand over by event, as the strategy chose.
+    let hand_over = if schedule
+        .deps
+        .iter()
+        .any(|d| d.via == duet::schedule::Via::Event)
+    {
+        2e-6
+    } else {
+        0.0
+    };
+    let device_side = 1e-6 + 10e-6 + 3.0 * 3e-6 + comm + hand_over + 1e-6 + compute;
+    assert_close(run(LaunchMode::Graph), device_side, EXACT);
+    assert_close(run(LaunchMode::Stream), 4e-6 + device_side, EXACT);
+}
+
+/// Two GEMMs of virtual ranks on one GPU run one after another; with half of the SMs each they
+/// run side by side.
+#[test]
+fn kernels_on_one_gpu_share_its_sms() {
+    let device = linear(10.0);
+    let mut topology = machine(1, device.clone());
+    topology.p2p = true;
+    let op = Operator::gemm(Kind::AgGemm, 1024, 1024, 512, 2, DType::Bf16).unwrap();
+    let schedule = strategy::parse("sequential")
+        .unwrap()
+        .build(&op, &topology, &[0, 0])
+        .unwrap();
+    let time = simulate(&schedule, &topology, &Options::default())
+        .unwrap()
+        .makespan;
+    let one = gemm(&device, DType::Bf16, 1024, 512, 512, 1)
+        .unwrap()
+        .seconds;
+    assert_close(time, 2.0 * one, EXACT);
+}
+
+/// Memory is shared in equal bytes per second, never beyond its bandwidth: a GEMM that needs all
+/// of it is slowed by a copy, and the makespan is that of all bytes through the memory.
+#[test]
+fn memory_is_shared_in_bytes() {
+    let mut device = linear(1e6);
+    device.hbm = BytesPerSecond::of(100.0 * GB);
+    device.elementwise = BytesPerSecond::INFINITE;
+    let op = Operator::gemm(Kind::AgGemm, 1024, 1024, 1024, 2, DType::Bf16).unwrap();
+    let topology = machine(2, device);
+    let alone = evaluate(
+        &schedule(&op, "sequential", &topology),
+        &topology,
+        &Options::default(),
+    )
+    .unwrap();
+    let fused = makespan(&op, "fusion-ring:chunks=1", &topology);
+    // Nothing is faster than the bytes through the memory of one GPU: its GEMM's and the copies'.
+    assert!(fused >= alone.gemm_only);
+    assert!(fused <= alone.timeline.makespan);
+}
+
+/// The terms of every strategy's explanation add up to its makespan.
+#[test]
+fn explanations_telescope() {
+    for name in ["h200-nvswitch-8", "a6000-pairs-8", "l20-pcie-8"] {
+        let topology = topology::load(name, &[]).unwrap();
+        for kind in [Kind::AgGemm, Kind::GemmRs, Kind::GemmAr] {
+            let op = Operator::gemm(kind, 2048, 8192, 8192, 8, DType::Bf16).unwrap();
+            let mut tried = 0;
+            for candidate in strategy::candidates(&op) {
+                let placement: Vec<u32> = (0..8).collect();
+                let Ok(schedule) = candidate.build(&op, &topology, &placement) else {
+                    continue;
+                };
+                let e = evaluate(&schedule, &topology, &Options::default()).unwrap();
+                let sum: f64 = e.explanation.terms.iter().map(|(_, seconds)| seconds).sum();
+                assert_close(sum, e.timeline.makespan, 1e-12);
+                assert_eq!(e.explanation.terms.len(), Term::ALL.len());
+                assert!(e.explanation.get(Term::Compute) > 0.0);
+                tried += 1;
+            }
+            assert!(tried >= 5, "{name} {kind:?}: {tried}");
+        }
+    }
+}
