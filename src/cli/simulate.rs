@@ -1,6 +1,6 @@
-//! `duet simulate`: one strategy in full.
+//! `duet simulate`: one strategy or schedule file, in full.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use clap::Args;
 
@@ -8,9 +8,10 @@ use super::args::{MachineArgs, OperatorArgs, RunArgs};
 use super::error::Failure;
 use super::evaluate::{self, Judge};
 use super::output::{Format, OutputArgs, write_file};
+use crate::input::decode;
 use crate::report::simulation::{self, Simulation};
 use crate::report::trace;
-use crate::schedule::Schedule;
+use crate::schedule::{self, Schedule};
 use crate::strategy;
 use crate::timeline::critical_path;
 use crate::topology::Topology;
@@ -24,11 +25,17 @@ pub struct SimulateArgs {
     /// The strategy, e.g. `interdecom:d=4` [default: the fastest of `duet compare`]
     #[arg(long, value_name = "STRATEGY", help_heading = "Run")]
     strategy: Option<String>,
+    /// Perform the schedule in this JSON file instead; it brings its own operator and placement
+    #[arg(long, value_name = "FILE", help_heading = "Run", conflicts_with_all = ["strategy", "op", "m", "n", "k", "bytes", "model", "layer", "seq", "batch", "tp", "dtype"])]
+    schedule: Option<PathBuf>,
     #[command(flatten)]
     run: RunArgs,
     /// Write a trace for ui.perfetto.dev or chrome://tracing
     #[arg(long, value_name = "FILE", help_heading = "Output")]
     trace: Option<PathBuf>,
+    /// Write the schedule as JSON
+    #[arg(long, value_name = "FILE", help_heading = "Output")]
+    save_schedule: Option<PathBuf>,
     /// List every task (always in CSV)
     #[arg(long, help_heading = "Output")]
     tasks: bool,
@@ -38,7 +45,10 @@ pub struct SimulateArgs {
 
 pub fn run(args: &SimulateArgs) -> Result<(), Failure> {
     let topology = args.machine.load_one()?;
-    let (judge, schedule) = from_strategy(&topology, args)?;
+    let (judge, schedule) = match &args.schedule {
+        Some(path) => from_file(path, &topology, args)?,
+        None => from_strategy(&topology, args)?,
+    };
     let words = |reason: String| {
         Failure::Input(format!(
             "error: `{}` cannot be performed: {reason}",
@@ -49,6 +59,9 @@ pub fn run(args: &SimulateArgs) -> Result<(), Failure> {
         .perform(&schedule, args.trace.is_some())
         .map_err(words)?;
     let outcome = judge.outcome(schedule.strategy.clone(), numbers, judge.baseline());
+    if let Some(path) = &args.save_schedule {
+        write_file(path, schedule::json::write(&schedule).as_bytes())?;
+    }
     if let Some(path) = &args.trace {
         let mut bytes = Vec::new();
         trace::write(&mut bytes, &topology, &schedule, &timeline).map_err(|error| {
@@ -96,5 +109,29 @@ fn from_strategy<'t>(
         }
         None => judge.fastest(&strategy::candidates(&operator))?.0,
     };
+    Ok((judge, schedule))
+}
+
+fn from_file<'t>(
+    path: &Path,
+    topology: &'t Topology,
+    args: &SimulateArgs,
+) -> Result<(Judge<'t>, Schedule), Failure> {
+    let bytes = std::fs::read(path).map_err(|error| {
+        Failure::Input(format!("error: cannot read `{}`: {error}", path.display()))
+    })?;
+    let name = path.display().to_string();
+    let text = decode(&name, &bytes).map_err(|error| Failure::input(&error))?;
+    let schedule = schedule::json::read(text, &name).map_err(|error| Failure::input(&error))?;
+    let gpus = topology.gpus.len();
+    if let Some(gpu) = schedule.placement.iter().find(|gpu| **gpu as usize >= gpus) {
+        return Err(Failure::Input(format!(
+            "error: `{}` places a rank on GPU {gpu}, but {} has {gpus} GPUs\n  help: give a larger topology with `-t`, or change the placement",
+            path.display(),
+            topology.name
+        )));
+    }
+    let placement = schedule.placement.clone();
+    let judge = Judge::placed(topology, schedule.operator, placement, &args.run);
     Ok((judge, schedule))
 }

@@ -57,6 +57,11 @@ fn wrong_arguments_exit_with_2() {
     refused(2, "sensitivity --step 0", &["above 0"]);
     refused(2, "topology rings --gpus 1,1", &["GPU 1 is listed twice"]);
     refused(2, "topology check", &["<FILE>"]);
+    refused(
+        2,
+        "simulate --schedule x.json --strategy ring",
+        &["cannot be used with"],
+    );
     refused(2, "completions tcsh", &["possible values: bash"]);
 }
 

@@ -61,6 +61,27 @@ fn a_good_file_is_checked() {
 }
 
 #[test]
+fn bounds_are_listed() {
+    let all = json(&format!(
+        "topology bound {PAIR} --op all-gather --bytes 8MiB"
+    ));
+    // Half of 8 MiB over 50 GB/s, after 1 us.
+    let expected = (4 << 20) as f64 / 50e9 + 1e-6;
+    let found = all[0]["seconds"].as_f64().unwrap();
+    assert!((found - expected).abs() < 1e-12, "{all}");
+    let text = stdout("topology bound");
+    for collective in [
+        "all-gather",
+        "reduce-scatter",
+        "all-reduce",
+        "all-to-all",
+        "point-to-point",
+    ] {
+        assert!(text.contains(collective), "{text}");
+    }
+}
+
+#[test]
 fn rings_are_found() {
     let rings = json("topology rings a6000-pairs-8");
     assert_eq!(rings["gpus"].as_array().unwrap().len(), 8);

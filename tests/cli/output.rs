@@ -52,6 +52,7 @@ fn tables_fit_narrow_terminals() {
         "gpus".to_owned(),
         "topology list".to_owned(),
         "topology rings a6000-pairs-8".to_owned(),
+        "topology bound a6000-pairs-8".to_owned(),
     ] {
         for width in ["80", "100"] {
             let assert = duet(&command).env("COLUMNS", width).assert().success();

@@ -223,6 +223,45 @@ fn traces_load() {
 }
 
 #[test]
+fn schedules_go_through_files() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("schedule.json");
+    let saved = json(&format!(
+        "simulate -t {PAIR} {SHAPE} --strategy fusion-ring --save-schedule {}",
+        path.display()
+    ));
+    let read = json(&format!("simulate -t {PAIR} --schedule {}", path.display()));
+    assert_eq!(read, saved);
+}
+
+#[test]
+fn a_wrong_schedule_is_refused_and_only_performed_when_asked() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("schedule.json");
+    stdout(&format!(
+        "simulate -t {PAIR} {SHAPE} --strategy fusion-ring --save-schedule {}",
+        path.display()
+    ));
+    // Without its waits the kernel reads what has not arrived.
+    let mut schedule: Value = serde_json::from_slice(&std::fs::read(&path).unwrap()).unwrap();
+    for task in schedule["tasks"].as_array_mut().unwrap() {
+        if let Some(after) = task.get_mut("after") {
+            *after = Value::Array(Vec::new());
+        }
+    }
+    std::fs::write(&path, schedule.to_string()).unwrap();
+    let (code, text) = super::failure(&format!("simulate -t {PAIR} --schedule {}", path.display()));
+    assert_eq!(code, 3);
+    assert!(text.contains("the schedule is wrong"), "{text}");
+    let blind = json(&format!(
+        "simulate -t {PAIR} --no-verify --schedule {}",
+        path.display()
+    ));
+    assert_eq!(blind["verified"], false);
+    assert_eq!(blind["not_verified_because"], "not asked for");
+}
+
+#[test]
 fn sensitivity_ranks_upgrades() {
     let args = format!("sensitivity -t {PAIR} {SHAPE} --strategy sequential");
     let all = json(&args);
