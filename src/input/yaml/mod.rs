@@ -38,6 +38,9 @@ const MAX_DEPTH: usize = 32;
 /// Most nodes after aliases are expanded.
 const MAX_NODES: usize = 4_000_000;
 
+/// Most of them that aliases may bring in: people write a few, bombs write millions.
+const MAX_ALIASED: usize = 100_000;
+
 /// Reads a text; the text of an empty file is `Value::Null`.
 ///
 /// # Errors
@@ -49,9 +52,10 @@ pub fn parse(text: &str) -> Result<Node, Diagnostic> {
             max_nodes: MAX_NODES,
             max_events: 2 * MAX_NODES,
             max_documents: 1,
+            max_recorded_anchor_events: MAX_ALIASED,
         },
         alias_limits: serde_saphyr::alias_limits! {
-            max_total_replayed_events: MAX_NODES,
+            max_total_replayed_events: MAX_ALIASED,
             max_replay_stack_depth: 16,
         },
         strict_booleans: true,
