@@ -188,6 +188,19 @@ links:
     assert!(shared.contains(&"box1.x") && shared.contains(&"box1.nic<->core"));
 }
 
+#[test]
+fn copies_without_gpus_leave_the_default_size_alone() {
+    let t = machine(&format!(
+        "nodes: {{ gpus: 2, switches: [core] }}
+generate:
+  - replicate: {{ count: 2, nodes: {{ hosts: 1 }}, links: [{{ between: [dram0, core], {LINK} }}] }}
+links:
+  - {{ between: [gpu0..1, core], {LINK} }}
+"
+    ));
+    assert_eq!(t.default_tp, 2);
+}
+
 /// The YAML blocks of the documentation.
 fn examples() -> Vec<String> {
     let docs = include_str!("../../docs/topology.md");

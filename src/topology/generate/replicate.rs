@@ -66,6 +66,7 @@ fn run(fields: &mut Fields, scope: Scope, draft: &mut Draft) -> Option<()> {
     }
     draft.scope_start = outer;
     let copied = u64::try_from(draft.gpus.len() - before).ok()?;
-    draft.box_size = draft.box_size.or(u32::try_from(copied / copies).ok());
+    let gpus = u32::try_from(copied / copies).ok().filter(|&gpus| gpus > 0);
+    draft.box_size = draft.box_size.or(gpus);
     Some(())
 }
