@@ -44,53 +44,45 @@ measure() {
   }'
 }
 
+# 1047552 as 1,047,552.
+grouped() {
+  sed -E ':a; s/^([0-9]+)([0-9]{3})/\1,\2/; ta' <<<"$1"
+}
+
 row() {
   printf '| %s | %s | %s | %s | %s |\n' "$@"
 }
 
-# A switch with N ports, as all cases but the ring use.
-switch() {
-  cat >"$dir/switch-$1.yaml" <<YAML
-name: switch-$1
-gpu: ideal
-generate:
-  - switch: { gpus: $1, name: switch, kind: cable, bandwidth: 50 GB/s, latency: 500 ns, source: assumed }
-YAML
-  echo "$dir/switch-$1.yaml"
-}
-simulate=("$release/duet" simulate --format json)
-
+speed="$release/examples/speed"
 printf '%s, %s, %s\n\n' "$(sed -n 's/^model name[^:]*: //p' /proc/cpuinfo | head -1)" \
   "$(rustc --version | cut -d' ' -f1,2)" "SimGrid $(dpkg-query -W -f '${Version}' libsimgrid-dev 2>/dev/null || echo '?')"
 row case transfers Duet "SimGrid, CM02" "elsewhere"
 row --- --: --: --: ---
 
-row "ring all-gather, 1024 ranks, fat tree" "1,047,552" \
-  "$(measure "${simulate[@]}" -t fat-tree-1024 --tp 1024 --op all-gather --bytes '1 GiB' --strategy ring)" \
-  "–" "SimGrid 16.0 s, 49 MB; ASTRA-sim's network alone 0.31 s, whole 6.8 s, 363 MB"
-row "ring all-gather, 256 ranks" "65,280" \
-  "$(measure "${simulate[@]}" -t fat-tree-1024 --tp 256 --op all-gather --bytes '256 MiB' --strategy ring)" \
+row "ring all-gather, 1024 ranks, fat tree" "1,047,552" "$(measure "$speed" ring 1024)" "–" \
+  "SimGrid 16.0 s, 49 MB; ASTRA-sim's network alone 0.31 s, whole 6.8 s, 363 MB"
+row "ring all-gather, 256 ranks" "65,280" "$(measure "$speed" ring 256)" \
   "$(measure "$dir/collectives" ring 256 "${simgrid[@]}")" "ASTRA-sim's network alone 0.02 s"
 for n in 64 128 256 1024; do
-  flows=$((n * (n - 1)))
+  peer="–" elsewhere=
   case $n in
-    64 | 128) peer=$(measure "$dir/collectives" star "$n" "${simgrid[@]}") elsewhere= ;;
-    256) elsewhere="SimGrid 44 s, 137 MB; ASTRA-sim's network alone (queues, no sharing) 0.07 s"
-      peer="–"
-      if [ "$long" = --long ]; then peer=$(runs=1 measure "$dir/collectives" star "$n" "${simgrid[@]}"); fi ;;
-    1024) elsewhere="ASTRA-sim's network alone 1.1 s, 250 MB, whole 30 s, 975 MB" peer="out of reach" ;;
+    256) elsewhere="SimGrid 44 s, 137 MB; ASTRA-sim's network alone (queues, no sharing) 0.07 s" ;;
+    1024) elsewhere="SimGrid out of reach; ASTRA-sim's network alone 1.1 s, 250 MB, whole 30 s, 975 MB" ;;
   esac
-  row "all-to-all, all at once, $n ranks, switch" "$flows" \
-    "$(measure "${simulate[@]}" -t "$(switch "$n")" --tp "$n" --op all-to-all --bytes "$n MiB" --strategy direct)" \
-    "$peer" "$elsewhere"
+  if ((n <= 128)); then peer=$(measure "$dir/collectives" star "$n" "${simgrid[@]}"); fi
+  if ((n == 256)) && [ "$long" = --long ]; then
+    peer=$(runs=1 measure "$dir/collectives" star "$n" "${simgrid[@]}")
+  fi
+  row "all-to-all, all at once, $n ranks, switch" "$(grouped $((n * (n - 1))))" \
+    "$(measure "$speed" all-to-all "$n")" "$peer" "$elsewhere"
 done
 for n in 64 128 256; do
   peer="–"
-  if [ "$n" = 64 ] || [ "$long" = --long ] && [ "$n" = 128 ]; then
-    "$release/examples/speed" flows "$n" 1 >"$dir/random.flows"
+  if ((n == 64)) || { ((n == 128)) && [ "$long" = --long ]; }; then
+    "$speed" flows "$n" >"$dir/random.flows"
     peer=$(runs=1 measure "$dir/flows" "$dir/random.flows" "$dir/random.finish" "${simgrid[@]}")
   fi
-  row "all-to-all, sizes ±50 %, $n ranks, switch" "$((n * (n - 1)))" \
-    "$(measure "$release/examples/speed" simulate "$n" 1)" "$peer" ""
+  row "all-to-all, sizes ±50 %, $n ranks, switch" "$(grouped $((n * (n - 1))))" \
+    "$(runs=$((n < 256 ? 3 : 1)) measure "$speed" random "$n")" "$peer" ""
 done
-row "\`duet compare\`, all strategies, 8 GPUs" "" "$(measure "$release/duet" compare --format json)" "" ""
+row "\`duet compare\`, all strategies, 8 GPUs" "–" "$(measure "$release/duet" compare)" "–" ""

@@ -1,10 +1,13 @@
-//! An all-to-all without symmetry, for measuring speed: all messages at once through a switch,
-//! their sizes random by ±50 % around 1 MiB.
+//! Large collectives, built and simulated once, for measuring speed.
 //!
 //! ```text
-//! speed simulate N SEED    prints the makespan [s] of N ranks
-//! speed flows N SEED       prints the same flows in the format of `examples/flows.rs`
+//! speed ring N           all-gather of N MiB round the fat tree of 1024 GPUs
+//! speed all-to-all N     all messages of 1 MiB at once through a switch
+//! speed random N         the same without symmetry: sizes random by ±50 %
+//! speed flows N          prints the flows of `random` in the format of `examples/flows.rs`
 //! ```
+//!
+//! All but `flows` print the number of transfers and the makespan [s].
 
 use std::error::Error;
 use std::fmt::Write as _;
@@ -14,7 +17,8 @@ use duet::device::DType;
 use duet::operator::{Kind, Operator, Shape};
 use duet::schedule::{Buffer, Builder, Extent, Lane, Mover, Piece, Role, Schedule, Slice};
 use duet::sim::{Options, simulate};
-use duet::topology::{Topology, build::Builder as Machine};
+use duet::strategy;
+use duet::topology::{self, Topology, build::Builder as Machine};
 use duet::units::Bytes;
 
 /// Elements of 2 bytes in a message of mean size.
@@ -37,23 +41,54 @@ fn main() -> ExitCode {
 }
 
 fn run(args: &[String]) -> Result<String, Box<dyn Error>> {
-    let [what, ranks, seed] = args else {
-        return Err("usage: speed simulate|flows N SEED".into());
+    let [case, ranks] = args else {
+        return Err("usage: speed ring|all-to-all|random|flows N".into());
     };
-    let sizes = sizes(ranks.parse()?, seed.parse()?);
-    match what.as_str() {
-        "simulate" => {
-            let timeline = simulate(&schedule(&sizes), &switch(sizes.len()), &Options::default())?;
-            Ok(format!("{}\n", timeline.makespan))
+    let ranks: u16 = ranks.parse()?;
+    let (topology, schedule) = match case.as_str() {
+        "ring" => {
+            let topology = topology::load("fat-tree-1024", &[])?;
+            let schedule = bare(Kind::AllGather, "ring", ranks, &topology)?;
+            (topology, schedule)
         }
-        "flows" => Ok(flows(&sizes)),
-        other => Err(format!("`{other}` is neither `simulate` nor `flows`").into()),
+        "all-to-all" => {
+            let topology = switch(ranks.into());
+            let schedule = bare(Kind::AllToAll, "direct", ranks, &topology)?;
+            (topology, schedule)
+        }
+        "random" => (switch(ranks.into()), random(&sizes(ranks.into()))),
+        "flows" => return Ok(flows(&sizes(ranks.into()))),
+        other => return Err(format!("`{other}` is no case").into()),
+    };
+    let timeline = simulate(&schedule, &topology, &Options::default())?;
+    let (tasks, makespan) = (schedule.tasks.len(), timeline.makespan);
+    Ok(format!("{tasks} transfers, {makespan} s\n"))
+}
+
+/// The registry's schedule of a bare collective with 1 MiB per message.
+fn bare(
+    kind: Kind,
+    strategy: &str,
+    ranks: u16,
+    topology: &Topology,
+) -> Result<Schedule, Box<dyn Error>> {
+    let operator = operator(kind, ranks.into());
+    let placement: Vec<u32> = (0..u32::from(ranks)).collect();
+    Ok(strategy::parse(strategy)?.build(&operator, topology, &placement)?)
+}
+
+fn operator(kind: Kind, ranks: u32) -> Operator {
+    Operator {
+        kind,
+        shape: Shape::Bytes(Bytes::new(u64::from(ranks) << 20)),
+        tp: ranks,
+        dtype: DType::Bf16,
     }
 }
 
 /// Elements from rank to rank; the diagonal is unused.
-fn sizes(ranks: usize, seed: u64) -> Vec<Vec<u32>> {
-    let mut state = seed;
+fn sizes(ranks: usize) -> Vec<Vec<u32>> {
+    let mut state = 1_u64;
     let mut unit = || {
         // SplitMix64.
         state = state.wrapping_add(0x9e37_79b9_7f4a_7c15);
@@ -76,14 +111,9 @@ fn switch(gpus: usize) -> Topology {
 }
 
 /// Every message is a transfer in a lane of its own, so that all start at once.
-fn schedule(sizes: &[Vec<u32>]) -> Schedule {
+fn random(sizes: &[Vec<u32>]) -> Schedule {
     let ranks = sizes.len();
-    let operator = Operator {
-        kind: Kind::AllToAll,
-        shape: Shape::Bytes(Bytes::new((ranks as f64 * MEAN * 2.0) as u64)),
-        tp: ranks as u32,
-        dtype: DType::Bf16,
-    };
+    let operator = operator(Kind::AllToAll, ranks as u32);
     let mut builder = Builder::new(operator, "file", (0..ranks as u32).collect());
     let tensor = builder.tensor("X", u32::MAX, 1, 1);
     let memory = |rows: u32| Extent::new(0, rows);
