@@ -6,4 +6,5 @@ mod kernels;
 mod naive;
 mod pcie;
 mod properties;
+mod published;
 mod support;
