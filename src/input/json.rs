@@ -178,11 +178,10 @@ impl<'t> Reader<'t> {
         self.sequence(b'}', "}", &mut |reader| {
             let start = reader.at;
             if reader.peek() != Some(b'"') {
-                let quote = reader.peek() == Some(b'\'');
-                let help = if quote {
-                    "use double quotes: JSON has no others"
-                } else {
-                    "write the key in double quotes"
+                let help = match reader.peek() {
+                    Some(b'\'') => "use double quotes: JSON has no others",
+                    Some(b'/' | b'#') => "remove the comment: JSON has none",
+                    _ => "write the key in double quotes",
                 };
                 return Err(reader.wrong("a key is missing", "expected `\"`").help(help));
             }

@@ -17,7 +17,7 @@ pub mod verify;
 use crate::operator::Operator;
 
 pub use builder::Builder;
-pub use interpret::interpret;
+pub use interpret::{InterpretError, interpret};
 pub use verify::verify;
 
 /// A rank of the operator; the placement maps it to a GPU.

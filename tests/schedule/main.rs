@@ -1,7 +1,10 @@
 //! The schedule room: verifier, oracle, files.
 
+mod bad;
 mod errors;
 mod files;
 mod mutate;
 mod mutation;
+mod robust;
 mod samples;
+mod schema;

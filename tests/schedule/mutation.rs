@@ -26,7 +26,7 @@ const KINDS: [Kind; 8] = [
 ];
 
 /// Random places tried for each kind of mutation in each schedule.
-const PLACES: u64 = 60;
+const PLACES: u64 = 40;
 /// Orders in which the oracle performs a mutant.
 const ORDERS: u32 = 42;
 

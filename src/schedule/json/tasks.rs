@@ -331,7 +331,15 @@ fn compute(
 /// `"copy-engine"` or `{"sm": blocks}`.
 fn mover(node: &Node, text: &str, found: &mut Diagnostics) -> Option<Mover> {
     if quoted(node, text) {
-        return choose(node, "mover", &[("copy-engine", Mover::CopyEngine)], found);
+        if node.text() == Some("copy-engine") {
+            return Some(Mover::CopyEngine);
+        }
+        let message = format!("`{}` is not a value of `mover`", node.text().unwrap_or(""));
+        let mistake = node.wrong(message, "expected `copy-engine` or an object");
+        found.push(
+            mistake.help("write `\"copy-engine\"`, or e.g. `{\"sm\": 8}` for 8 thread blocks"),
+        );
+        return None;
     }
     let mut fields = Fields::of(node, "an SM mover such as {\"sm\": 8}", found)?;
     let blocks = tables::need_whole(&mut fields, "sm", (1, u64::from(u16::MAX)), found);

@@ -233,6 +233,10 @@ impl Sweep<'_> {
             }
             None => {}
         }
+        if self.made_of(&made, tensor) {
+            let problem = format!("it makes {} of itself", name(tensor));
+            return Err(self.operand(task, problem, "make a new tensor"));
+        }
         let t = self.tensor(tensor);
         let fits = match &made {
             Made::Product(a, b) => {
@@ -243,7 +247,7 @@ impl Sweep<'_> {
                 t.contributions == 1
                     && inputs.iter().all(|&i| {
                         let input = self.tensor(i);
-                        i != tensor && (input.rows, input.cols) == (t.rows, t.cols)
+                        (input.rows, input.cols) == (t.rows, t.cols)
                     })
             }
         };
@@ -266,6 +270,27 @@ impl Sweep<'_> {
         }
         self.made[tensor as usize] = Some(made);
         Ok(())
+    }
+
+    /// Whether `tensor` is among what is used, directly or through other tensors.
+    fn made_of(&self, made: &Made, tensor: u32) -> bool {
+        let mut seen = vec![false; self.made.len()];
+        let mut todo = vec![made];
+        while let Some(made) = todo.pop() {
+            let inputs = match made {
+                Made::Product(a, b) => &[*a, *b][..],
+                Made::Map(inputs) => inputs,
+            };
+            for &input in inputs {
+                if input == tensor {
+                    return true;
+                }
+                if !std::mem::replace(&mut seen[input as usize], true) {
+                    todo.extend(&self.made[input as usize]);
+                }
+            }
+        }
+        false
     }
 
     /// Σ of slices.
