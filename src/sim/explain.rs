@@ -97,11 +97,10 @@ fn explain_from(
     let no_contention = with(schedule, topology, &base, |_| ())?;
     base.terms.wave_quantisation = false;
     let no_waves = with(schedule, topology, &base, |_| ())?;
-    let compute = with(schedule, topology, &base, |terms| {
-        terms.communication = false
-    })?;
     let communication = with(schedule, topology, &base, |terms| terms.compute = false)?;
-    let work = busiest(schedule, topology, &base)?;
+    base.terms.communication = false;
+    let silent = simulate(schedule, topology, &base)?;
+    let (compute, work) = (silent.makespan, busiest(schedule, topology, &silent));
     let overlapped = compute.max(communication);
     Ok(Explanation {
         makespan,
@@ -117,11 +116,8 @@ fn explain_from(
     })
 }
 
-/// Compute time of the busiest GPU: the spans of its compute tasks when nothing else takes time.
-fn busiest(schedule: &Schedule, topology: &Topology, base: &Options) -> Result<f64, SimError> {
-    let mut options = *base;
-    options.terms.communication = false;
-    let timeline = simulate(schedule, topology, &options)?;
+/// Compute time of the busiest GPU: the spans of its compute tasks.
+fn busiest(schedule: &Schedule, topology: &Topology, timeline: &Timeline) -> f64 {
     let mut busy = vec![0.0; topology.gpus.len()];
     for (task, span) in schedule.tasks.iter().zip(&timeline.spans) {
         if matches!(task.work, Work::Compute(_)) {
@@ -129,7 +125,7 @@ fn busiest(schedule: &Schedule, topology: &Topology, base: &Options) -> Result<f
             busy[gpu as usize] += span.end - span.start;
         }
     }
-    Ok(busy.into_iter().fold(0.0, f64::max))
+    busy.into_iter().fold(0.0, f64::max)
 }
 
 /// Time of the fastest unsplit GEMM of one rank with its start [s]; 0 for a bare collective.
