@@ -239,6 +239,7 @@ fn settings(operator: &Operator) -> Vec<String> {
             add("group=4,mover=sm");
         }
         if has("comm") {
+            add("d=2,margin=yes");
             add("d=2,comm=direct");
             add("d=4,comm=direct,issue=pull");
         }

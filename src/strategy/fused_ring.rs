@@ -63,12 +63,13 @@ fn rows(lap: Lap, courses: &[Course], place: Place, back: usize) -> (u32, u32) {
 }
 
 fn gather(b: &mut Builder, lap: Lap, courses: &[Course], fused: &Fused, kernels: &Kernels<'_>) {
-    let sent = all_gather(b, lap, courses, &fused.a, |_| None);
     let gated = GemmKernel::Gated;
+    // The kernels are submitted before the copies: their own shards need none.
     for rank in b.ranks() {
         let own = (u32::from(rank.0) * lap.shard, lap.shard);
         kernels.in_place(b, rank, own, &fused.c, gated, &[]);
     }
+    let sent = all_gather(b, lap, courses, &fused.a, |_| None);
     for step in 0..lap.ranks - 1 {
         for place in lap.each(courses.len()) {
             let rank = courses[place.course].at(place.position, 0);

@@ -74,11 +74,14 @@ impl Strategy for FusionAllToAll {
 }
 
 fn gather(b: &mut Builder, exchange: &Exchange, fused: &Fused, kernels: &Kernels<'_>) {
-    let landed = exchange.gather(b, &fused.a, |_, _| None);
     let gated = GemmKernel::Gated;
+    // The kernels are submitted before the copies: their own shards need none.
     for rank in b.ranks() {
         let own = (exchange.row(rank), exchange.shard);
         kernels.in_place(b, rank, own, &fused.c, gated, &[]);
+    }
+    let landed = exchange.gather(b, &fused.a, |_, _| None);
+    for rank in b.ranks() {
         for offset in 1..exchange.ranks {
             let first = exchange.row(exchange.after(rank, offset));
             for chunk in 0..exchange.chunks {

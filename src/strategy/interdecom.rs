@@ -5,7 +5,7 @@
 //! collective and each GEMM is a library call on them.
 
 use super::direct::ISSUE;
-use super::direct_steps::{Exchange, Ids, landing, slot_rows};
+use super::direct_steps::{Exchange, landing, slot_rows};
 use super::layout::{COMM, COMPUTE, Fused, begin, dims, name_peers, several};
 use super::params::{Param, Value, Values};
 use super::sequential::collective_after;
@@ -35,6 +35,14 @@ const PARAMS: &[Param] = &[
         values: Values::Word(&["library", "direct"]),
         default: Value::Word("library"),
         about: "a library collective per chunk, or copies by copy engines between all pairs",
+        shown: false,
+    },
+    Param {
+        name: "margin",
+        values: Values::Word(&["auto", "yes", "no"]),
+        default: Value::Word("auto"),
+        about: "whether GEMMs beside a library collective leave its SMs free; auto: where the \
+                collective is queued behind the next GEMM (GEMM+RS, GEMM+AR)",
         shown: false,
     },
     ISSUE,
@@ -127,36 +135,55 @@ impl Cut<'_> {
         b.compute(rank, COMPUTE, None, gemm, after)
     }
 
-    /// SMs of the GEMMs that run beside a library collective.
-    fn beside(&self, rank: Rank) -> Result<u16, Skip> {
+    /// SMs of a GEMM on `rank`; `beside` a library collective it may leave those free.
+    fn sms(&self, rank: Rank, beside: bool) -> Result<u16, Skip> {
+        let params = self.job.params;
+        let gathers = self.job.operator.kind == Kind::AgGemm;
+        let margin = params.is("margin", "yes") || (params.is("margin", "auto") && !gathers);
+        if !(beside && margin) {
+            return Ok(0);
+        }
         let site = self.job.site;
         site.sms(rank, site.library_sms(rank))
+    }
+
+    /// Emits every chunk's `gather` one chunk ahead of its `compute`, so that the host has handed
+    /// over the next collective by the time one GEMM starts.
+    fn ahead<T>(
+        &self,
+        b: &mut Builder,
+        gather: impl Fn(&mut Builder, u32) -> T,
+        compute: impl Fn(&mut Builder, u32, T) -> Result<(), Skip>,
+    ) -> Result<(), Skip> {
+        let mut gathered = gather(b, 0);
+        for j in 1..self.d {
+            let next = gather(b, j);
+            compute(b, j - 1, std::mem::replace(&mut gathered, next))?;
+        }
+        compute(b, self.d - 1, gathered)
     }
 
     fn library(&self, b: &mut Builder) -> Result<(), Skip> {
         let order = &self.job.site.rings().single;
         let chunk = |j: u32| (j * self.chunk, self.chunk);
         if self.job.operator.kind == Kind::AgGemm {
-            let gathered: Vec<Vec<TaskId>> = (0..self.d)
-                .map(|j| {
-                    let slices = |b: &Builder, rank: Rank| {
-                        let (row, rows) = chunk(j);
-                        let all = b.rows(self.fused.a[usize::from(rank.0)], 0, row, rows);
-                        (all.rows(u32::from(rank.0) * self.part, self.part), all)
-                    };
-                    collective_after(b, order, CollectiveKind::AllGather, COMM, slices, |_| None)
-                })
-                .collect();
-            for (j, gathered) in gathered.iter().enumerate() {
+            let gather = |b: &mut Builder, j: u32| {
+                let slices = |b: &Builder, rank: Rank| {
+                    let (row, rows) = chunk(j);
+                    let all = b.rows(self.fused.a[usize::from(rank.0)], 0, row, rows);
+                    (all.rows(u32::from(rank.0) * self.part, self.part), all)
+                };
+                collective_after(b, order, CollectiveKind::AllGather, COMM, slices, |_| None)
+            };
+            return self.ahead(b, gather, |b, j, gathered| {
                 for rank in b.ranks() {
                     // The last one has the GPU to itself.
-                    let last = j + 1 == self.d as usize;
-                    let sms = if last { 0 } else { self.beside(rank)? };
+                    let sms = self.sms(rank, j + 1 < self.d)?;
                     let dep = (gathered[usize::from(rank.0)], Via::Event).into();
-                    self.gemm(b, rank, j as u32, &self.fused.c, sms, &[dep]);
+                    self.gemm(b, rank, j, &self.fused.c, sms, &[dep]);
                 }
-            }
-            return Ok(());
+                Ok(())
+            });
         }
         let reduces = self.job.operator.kind == Kind::GemmRs;
         let (kind, product) = match reduces {
@@ -167,7 +194,7 @@ impl Cut<'_> {
             let mut gemms = Vec::with_capacity(order.len());
             for rank in b.ranks() {
                 // The first one has the GPU to itself.
-                let sms = if j == 0 { 0 } else { self.beside(rank)? };
+                let sms = self.sms(rank, j > 0)?;
                 gemms.push(self.gemm(b, rank, j, &product, sms, &[]));
             }
             let slices = |b: &Builder, rank: Rank| {
@@ -203,21 +230,19 @@ impl Cut<'_> {
     fn direct(&self, b: &mut Builder) -> Result<(), Skip> {
         let peers = self.job.ranks() as u16 - 1;
         if self.job.operator.kind == Kind::AgGemm {
-            let gathered: Vec<(Exchange, Ids)> = (0..self.d)
-                .map(|j| {
-                    let exchange = self.exchange(j, COMM);
-                    (exchange, exchange.gather(b, &self.fused.a, |_, _| None))
-                })
-                .collect();
-            for (j, (exchange, ids)) in gathered.iter().enumerate() {
+            let gather = |b: &mut Builder, j: u32| {
+                let exchange = self.exchange(j, COMM);
+                (exchange, exchange.gather(b, &self.fused.a, |_, _| None))
+            };
+            return self.ahead(b, gather, |b, j, (exchange, ids)| {
                 for rank in b.ranks() {
                     let after: Vec<Dep> = (1..self.job.ranks())
-                        .map(|offset| exchange.arrival(ids, offset, rank))
+                        .map(|offset| exchange.arrival(&ids, offset, rank))
                         .collect();
-                    self.gemm(b, rank, j as u32, &self.fused.c, 0, &after);
+                    self.gemm(b, rank, j, &self.fused.c, 0, &after);
                 }
-            }
-            return Ok(());
+                Ok(())
+            });
         }
         let reduces = self.job.operator.kind == Kind::GemmRs;
         let partials = self.fused.partials(b);

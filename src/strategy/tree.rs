@@ -50,6 +50,10 @@ impl Strategy for Tree {
         )
     }
 
+    fn tried(&self) -> &'static [&'static str] {
+        &["", "chunks=16"]
+    }
+
     fn build(&self, job: &Job<'_>) -> Result<Schedule, Skip> {
         let n = job.ranks();
         let kind = job.operator.kind;
