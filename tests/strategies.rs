@@ -146,6 +146,12 @@ fn every_strategy_has_docs_a_row_and_unique_names() {
             .lines()
             .find(|line| line.starts_with(&format!("| `{name}` |")));
         assert!(row.is_some(), "{name}: no row in docs/strategies.md");
+        let in_readme = ["` |", ":"].map(|end| format!("| `{name}{end}"));
+        let mut lines = include_str!("../README.md").lines();
+        assert!(
+            lines.any(|line| in_readme.iter().any(|row| line.starts_with(row))),
+            "{name}: no row in the README's table"
+        );
         for param in strategy.params() {
             assert!(!param.about.is_empty(), "{name}: {} has no doc", param.name);
             assert!(

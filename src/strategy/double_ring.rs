@@ -1,6 +1,6 @@
 //! `double-ring`: a bare collective as `ring`, with every share cut between the best two rings.
 
-use super::fused::RING_PARAMS;
+use super::fused::DOUBLE_RING;
 use super::layout::{Bare, begin};
 use super::params::Param;
 use super::ring::travel;
@@ -22,7 +22,7 @@ impl Strategy for DoubleRing {
     }
 
     fn params(&self) -> &'static [Param] {
-        RING_PARAMS
+        DOUBLE_RING
     }
 
     fn applies(&self, kind: Kind) -> bool {

@@ -20,8 +20,18 @@ pub(super) const CHUNKS: Param = Param {
     shown: false,
 };
 
-/// The parameters of the ring fusions.
-pub(super) const RING_PARAMS: &[Param] = &[CHUNKS, MOVER];
+/// The parameters of fusions and collectives on two rings, which take turns as two chunks would.
+pub(super) const DOUBLE_RING: &[Param] = &[CHUNKS, MOVER];
+
+/// The parameters of the fusion on one ring. A partial sum is either computed on or on its way, so
+/// that one chunk would overlap nothing.
+pub(super) const RING: &[Param] = &[
+    Param {
+        default: Value::Count(2),
+        ..CHUNKS
+    },
+    MOVER,
+];
 
 /// What a comparison tries of every fusion.
 pub(super) const TRIED: &[&str] = &["", "chunks=4"];

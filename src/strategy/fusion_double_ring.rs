@@ -1,7 +1,7 @@
 //! `fusion-double-ring`: as `fusion-ring`, with every shard cut between the best two rings in
 //! proportion to what each carries.
 
-use super::fused::{RING_PARAMS, TRIED};
+use super::fused::{DOUBLE_RING, TRIED};
 use super::fused_ring;
 use super::layout::{dims, several, shard};
 use super::params::Param;
@@ -23,7 +23,7 @@ impl Strategy for FusionDoubleRing {
     }
 
     fn params(&self) -> &'static [Param] {
-        RING_PARAMS
+        DOUBLE_RING
     }
 
     fn applies(&self, kind: Kind) -> bool {

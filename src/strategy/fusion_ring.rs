@@ -1,6 +1,6 @@
 //! `fusion-ring`: one GEMM kernel per rank, shards travelling round the best ring while it runs.
 
-use super::fused::{RING_PARAMS, TRIED};
+use super::fused::RING;
 use super::fused_ring;
 use super::layout::{COMM, dims, several, shard};
 use super::params::Param;
@@ -22,7 +22,7 @@ impl Strategy for FusionRing {
     }
 
     fn params(&self) -> &'static [Param] {
-        RING_PARAMS
+        RING
     }
 
     fn applies(&self, kind: Kind) -> bool {
@@ -30,7 +30,7 @@ impl Strategy for FusionRing {
     }
 
     fn tried(&self) -> &'static [&'static str] {
-        TRIED
+        &["chunks=1", "", "chunks=4"]
     }
 
     fn build(&self, job: &Job<'_>) -> Result<Schedule, Skip> {

@@ -1,5 +1,7 @@
 //! Reading `name:param=value,param=value`.
 
+use crate::input::did_you_mean;
+
 use super::{Choice, Params, Strategy, registry};
 
 /// What is wrong with a strategy as written.
@@ -48,7 +50,7 @@ pub fn parse(text: &str) -> Result<Choice, StrategyError> {
         .find(|strategy| strategy.name() == name)
         .ok_or_else(|| StrategyError::Unknown {
             name: name.to_owned(),
-            hint: hint(name, registry().iter().map(|strategy| strategy.name())),
+            hint: did_you_mean(name, registry().iter().map(|strategy| strategy.name())),
         })?;
     Ok(Choice {
         strategy,
@@ -78,7 +80,7 @@ pub(super) fn settings(
             .ok_or_else(|| StrategyError::UnknownParam {
                 strategy,
                 param: name.to_owned(),
-                hint: hint(name, declared.iter().map(|param| param.name)),
+                hint: did_you_mean(name, declared.iter().map(|param| param.name)),
             })?;
         let param = &declared[index];
         if std::mem::replace(&mut seen[index], true) {
@@ -101,36 +103,6 @@ pub(super) fn settings(
     Ok(params)
 }
 
-/// The nearest of `known` to what was written if it is near, else all of them.
-fn hint(written: &str, known: impl Iterator<Item = &'static str> + Clone) -> String {
-    let nearest = known
-        .clone()
-        .map(|name| (distance(written, name), name))
-        .min()
-        .filter(|(distance, name)| *distance <= name.len() / 3 + 1);
-    match nearest {
-        Some((_, name)) => format!("did you mean `{name}`?"),
-        None if known.clone().next().is_none() => "it has none".to_owned(),
-        None => format!("use one of {}", known.collect::<Vec<_>>().join(", ")),
-    }
-}
-
-/// Levenshtein distance: insertions, deletions and substitutions that turn `a` into `b`.
-fn distance(a: &str, b: &str) -> usize {
-    let b: Vec<char> = b.chars().collect();
-    let mut row: Vec<usize> = (0..=b.len()).collect();
-    // Only the beginning of an over-long name matters for a hint.
-    for (i, x) in a.chars().take(64).enumerate() {
-        let mut diagonal = std::mem::replace(&mut row[0], i + 1);
-        for (j, y) in b.iter().enumerate() {
-            let cost = diagonal + usize::from(x != *y);
-            diagonal = row[j + 1];
-            row[j + 1] = cost.min(row[j] + 1).min(diagonal + 1);
-        }
-    }
-    row[b.len()]
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -140,26 +112,19 @@ mod tests {
     }
 
     #[test]
-    fn distances_count_edits() {
-        assert_eq!(distance("ring", "ring"), 0);
-        assert_eq!(distance("rnig", "ring"), 2);
-        assert_eq!(distance("", "ring"), 4);
-    }
-
-    #[test]
     fn errors_suggest_the_nearest() {
         assert_eq!(
             said("sequental"),
             "unknown strategy `sequental`: did you mean `sequential`?"
         );
-        assert!(said("nonsense-without-likeness").contains("use one of sequential, "));
+        assert!(said("nonsense-without-likeness").contains("known are `sequential`, "));
         assert_eq!(
             said("ring:mver=ce"),
             "`ring` has no parameter `mver`: did you mean `mover`?"
         );
         assert_eq!(
             said("sequential:d=2"),
-            "`sequential` has no parameter `d`: it has none"
+            "`sequential` has no parameter `d`: known are none"
         );
         assert_eq!(
             said("ring:mover=sm:0"),
