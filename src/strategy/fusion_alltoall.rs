@@ -39,7 +39,7 @@ impl Strategy for FusionAllToAll {
         kind.is_fused()
     }
 
-    fn tried(&self) -> &'static [&'static str] {
+    fn tried(&self, _kind: Kind) -> &'static [&'static str] {
         TRIED
     }
 

@@ -30,7 +30,7 @@ impl Strategy for FusionDoubleRing {
         kind.is_fused()
     }
 
-    fn tried(&self) -> &'static [&'static str] {
+    fn tried(&self, _kind: Kind) -> &'static [&'static str] {
         TRIED
     }
 

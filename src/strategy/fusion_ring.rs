@@ -29,8 +29,11 @@ impl Strategy for FusionRing {
         kind.is_fused()
     }
 
-    fn tried(&self) -> &'static [&'static str] {
-        &["chunks=1", "", "chunks=4"]
+    fn tried(&self, kind: Kind) -> &'static [&'static str] {
+        match kind {
+            Kind::AgGemm => &["chunks=1", "", "chunks=4"],
+            _ => &["", "chunks=4"],
+        }
     }
 
     fn build(&self, job: &Job<'_>) -> Result<Schedule, Skip> {

@@ -65,8 +65,16 @@ impl Strategy for InterDecom {
         kind.is_fused()
     }
 
-    fn tried(&self) -> &'static [&'static str] {
-        &["d=2", "d=4", "d=8", "d=16"]
+    fn tried(&self, _kind: Kind) -> &'static [&'static str] {
+        &[
+            "d=2",
+            "d=4",
+            "d=8",
+            "d=16",
+            "d=2,comm=direct",
+            "d=4,comm=direct",
+            "d=8,comm=direct",
+        ]
     }
 
     fn build(&self, job: &Job<'_>) -> Result<Schedule, Skip> {

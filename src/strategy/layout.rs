@@ -22,7 +22,7 @@ const ABSENT: Extent = Extent::new(0, 0);
 
 /// A builder of the job's schedule.
 pub(super) fn begin(job: &Job<'_>) -> Builder {
-    let mut b = Builder::new(*job.operator, job.name, job.site.placement.to_vec());
+    let mut b = Builder::new(*job.operator, job.name, job.site.placement.clone());
     b.name_lane(COMPUTE, "compute");
     b
 }

@@ -74,8 +74,9 @@ pub trait Strategy: std::fmt::Debug + Sync {
     /// Whether it performs operators of this kind.
     fn applies(&self, kind: Kind) -> bool;
 
-    /// The parameter settings that a comparison tries; each is written as on the command line.
-    fn tried(&self) -> &'static [&'static str] {
+    /// The parameter settings that a comparison of operators of this kind tries; each is written as
+    /// on the command line.
+    fn tried(&self, _kind: Kind) -> &'static [&'static str] {
         &[""]
     }
 
@@ -192,7 +193,7 @@ impl Choice {
         topology: &Topology,
         placement: &[u32],
     ) -> Result<Schedule, Skip> {
-        self.build_at(operator, &Site::new(topology, placement)?)
+        self.build_at(operator, &Site::new(topology, placement.to_vec()))
     }
 
     /// The same on a site; rings and groups are searched for once per site, so share it when
@@ -204,13 +205,7 @@ impl Choice {
         operator
             .check()
             .map_err(|error| Skip::because(error.to_string()))?;
-        if site.placement.len() != operator.tp as usize {
-            return Err(Skip::because(format!(
-                "{} ranks are placed, but the operator has {}",
-                site.placement.len(),
-                operator.tp
-            )));
-        }
+        site.check(operator.tp)?;
         if !self.strategy.applies(operator.kind) {
             return Err(Skip::because(format!(
                 "`{}` does not perform {}",
@@ -233,7 +228,7 @@ pub fn candidates(operator: &Operator) -> Vec<Choice> {
         .iter()
         .filter(|strategy| strategy.applies(operator.kind))
         .flat_map(|strategy| {
-            strategy.tried().iter().filter_map(|setting| {
+            strategy.tried(operator.kind).iter().filter_map(|setting| {
                 let params = parse::settings(*strategy, setting).ok()?;
                 Some(Choice {
                     strategy: *strategy,

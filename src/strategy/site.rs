@@ -13,46 +13,48 @@ use crate::topology::Topology;
 pub struct Site<'a> {
     pub topology: &'a Topology,
     /// Rank → GPU number.
-    pub placement: &'a [u32],
+    pub placement: Vec<u32>,
     rings: OnceLock<RankRings>,
     groups: OnceLock<Result<Vec<Vec<Rank>>, Skip>>,
 }
 
 impl<'a> Site<'a> {
     /// `topology` with rank r on GPU `placement[r]`.
-    ///
-    /// # Errors
-    /// [`Skip`] when a GPU does not exist or there are more ranks than ids.
-    pub fn new(topology: &'a Topology, placement: &'a [u32]) -> Result<Self, Skip> {
-        let gpus = topology.gpus.len();
-        if let Some(gpu) = placement.iter().find(|&&gpu| gpu as usize >= gpus) {
-            return Err(Skip::because(format!(
-                "GPU {gpu} is none of {}'s {gpus}",
-                topology.name
-            )));
-        }
-        if placement.len() > usize::from(u16::MAX) {
-            return Err(Skip::because(format!(
-                "{} ranks are more than 65535",
-                placement.len()
-            )));
-        }
-        Ok(Self {
+    pub fn new(topology: &'a Topology, placement: Vec<u32>) -> Self {
+        Self {
             topology,
             placement,
             rings: OnceLock::new(),
             groups: OnceLock::new(),
-        })
+        }
+    }
+
+    /// Whether an operator on `ranks` ranks is placed on GPUs that exist.
+    pub(super) fn check(&self, ranks: u32) -> Result<(), Skip> {
+        if self.placement.len() != ranks as usize {
+            return Err(Skip::because(format!(
+                "{} ranks are placed, but the operator has {ranks}",
+                self.placement.len(),
+            )));
+        }
+        let gpus = self.topology.gpus.len();
+        match self.placement.iter().find(|&&gpu| gpu as usize >= gpus) {
+            None => Ok(()),
+            Some(gpu) => Err(Skip::because(format!(
+                "GPU {gpu} is none of {}'s {gpus}",
+                self.topology.name
+            ))),
+        }
     }
 
     pub(super) fn rings(&self) -> &RankRings {
         self.rings
-            .get_or_init(|| rings::find(self.topology, self.placement))
+            .get_or_init(|| rings::find(self.topology, &self.placement))
     }
 
     pub(super) fn groups(&self) -> Result<&[Vec<Rank>], Skip> {
         self.groups
-            .get_or_init(|| super::groups::find(self.topology, self.placement))
+            .get_or_init(|| super::groups::find(self.topology, &self.placement))
             .as_deref()
             .map_err(Clone::clone)
     }

@@ -50,8 +50,11 @@ impl Strategy for Tree {
         )
     }
 
-    fn tried(&self) -> &'static [&'static str] {
-        &["", "chunks=16"]
+    fn tried(&self, kind: Kind) -> &'static [&'static str] {
+        match kind {
+            Kind::AllReduce => &["chunks=1", ""],
+            _ => &[""],
+        }
     }
 
     fn build(&self, job: &Job<'_>) -> Result<Schedule, Skip> {

@@ -12,7 +12,7 @@ impl Judge<'_> {
         sim::unsplit_gemm(
             &self.operator,
             self.topology,
-            &self.placement,
+            &self.site.placement,
             &self.options,
         )
         .unwrap_or(0.0)
@@ -36,7 +36,7 @@ impl Judge<'_> {
         let bytes = (m * k + k * n + m * n) * operator.dtype.size() as f64;
         let mut slowest = 0f64;
         for gpu in 0..self.topology.gpus.len() as u32 {
-            let ranks = self.placement.iter().filter(|&&g| g == gpu).count();
+            let ranks = self.site.placement.iter().filter(|&&g| g == gpu).count();
             let device = self.topology.device(gpu);
             let mut peaks = device.peak.iter();
             let (_, peak) = peaks.find(|(dtype, _)| *dtype == operator.dtype)?;
@@ -49,10 +49,10 @@ impl Judge<'_> {
     /// The network's bound for the operator's collective [s]; `None` where ranks share a GPU,
     /// because what they exchange crosses no link.
     fn network_bound(&self) -> Option<f64> {
-        let mut gpus = self.placement.clone();
+        let mut gpus = self.site.placement.clone();
         gpus.sort_unstable();
         gpus.dedup();
-        if gpus.len() < self.placement.len() {
+        if gpus.len() < self.site.placement.len() {
             return None;
         }
         let kind = match self.operator.kind {
@@ -63,7 +63,7 @@ impl Judge<'_> {
             Kind::PointToPoint => bound::Kind::PointToPoint,
         };
         let bytes = self.operator.message_bytes() as f64;
-        let bounds = bound::bounds(self.topology, kind, bytes, &self.placement);
+        let bounds = bound::bounds(self.topology, kind, bytes, &self.site.placement);
         bounds.first().map(|bound| bound.seconds.get())
     }
 }

@@ -12,7 +12,7 @@ use crate::report::{ExpectedError, Outcome, Verification};
 use crate::schedule::Schedule;
 use crate::schedule::verify::{GpuSms, Limits, Verified, verify};
 use crate::sim::{self, LaunchMode, Options, SimError};
-use crate::strategy::Choice;
+use crate::strategy::{Choice, Site};
 use crate::timeline::{Term, Timeline};
 use crate::topology::Topology;
 
@@ -26,7 +26,8 @@ pub struct Judge<'t> {
     options: Options,
     /// Tasks up to which schedules are verified.
     verify_up_to: usize,
-    placement: Vec<u32>,
+    /// The machine with the ranks on it; it keeps the rings it found.
+    site: Site<'t>,
 }
 
 /// One schedule's numbers; times in seconds.
@@ -70,7 +71,7 @@ impl<'t> Judge<'t> {
                 (_, true) => 0,
                 _ => VERIFY_UP_TO,
             },
-            placement,
+            site: Site::new(topology, placement),
         }
     }
 
@@ -81,7 +82,7 @@ impl<'t> Judge<'t> {
             operator: self.operator,
             options: self.options,
             verify_up_to: 0,
-            placement: self.placement.clone(),
+            site: Site::new(topology, self.site.placement.clone()),
         }
     }
 
@@ -91,7 +92,7 @@ impl<'t> Judge<'t> {
     /// Why it is skipped, in words.
     pub fn build(&self, choice: &Choice) -> Result<Schedule, String> {
         choice
-            .build(&self.operator, self.topology, &self.placement)
+            .build_at(&self.operator, &self.site)
             .map_err(|skip| skip.reason)
     }
 
@@ -213,6 +214,7 @@ impl<'t> Judge<'t> {
     /// How sure the times are.
     pub fn expected_error(&self) -> ExpectedError {
         let measured = self
+            .site
             .placement
             .iter()
             .all(|&gpu| !self.topology.device(gpu).gemm_table.is_empty());
