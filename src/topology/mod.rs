@@ -9,10 +9,12 @@ pub mod build;
 mod embed;
 mod flow;
 pub mod generate;
+pub mod matrix;
 mod read;
 pub mod rings;
 pub mod route;
 mod set;
+pub mod sketch;
 
 pub use embed::{load, names};
 pub use read::{ResolveGpu, parse};

@@ -7,7 +7,7 @@ use super::super::{LinkId, Topology};
 
 /// A load on one resource by one ring edge.
 #[derive(Copy, Clone, Debug, PartialEq)]
-pub(super) struct Use {
+pub(in crate::topology) struct Use {
     /// Link direction, or number of links + place among the shared capacities.
     pub resource: u32,
     /// Flows on it.
@@ -18,7 +18,7 @@ pub(super) struct Use {
 
 /// The route from one GPU to another.
 #[derive(Copy, Clone, Debug)]
-pub(super) struct Edge {
+pub(in crate::topology) struct Edge {
     start: u32,
     end: u32,
     /// Latency [s].
@@ -29,7 +29,7 @@ pub(super) struct Edge {
 
 /// The ring edges among `gpus`, routed when first asked for.
 #[derive(Debug)]
-pub(super) struct Edges<'t> {
+pub(in crate::topology) struct Edges<'t> {
     pub topology: &'t Topology,
     pub gpus: &'t [u32],
     router: Router<'t>,
@@ -179,7 +179,7 @@ impl<'t> Edges<'t> {
 
 /// The sum of the uses of a ring's edges, by resource.
 #[derive(Clone, Debug)]
-pub(super) struct Load {
+pub(in crate::topology) struct Load {
     pub load: Vec<f64>,
     pub flows: Vec<u32>,
     /// Resources with a load, in order of first use.

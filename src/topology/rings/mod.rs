@@ -36,7 +36,7 @@
 //! assert_eq!(pair.combined.get(), 48e9);
 //! ```
 
-mod edges;
+pub(super) mod edges;
 mod exact;
 mod limit;
 mod local;
