@@ -14,6 +14,7 @@ pub mod names;
 pub mod sensitivity;
 pub mod simulation;
 pub mod table;
+pub mod topology;
 pub mod trace;
 
 use crate::operator::Operator;

@@ -95,6 +95,26 @@ fn rings_are_found() {
 }
 
 #[test]
+fn a_machine_is_shown() {
+    let text = stdout("topology show a6000-pairs-8");
+    assert!(
+        text.contains("├─ pcie 26.3 GB/s ──── gpu0  gpu1  gpu2  gpu3"),
+        "{text}"
+    );
+    assert!(text.contains("gpu0     –  52.0  26.3"), "{text}");
+    let all = json("topology show a6000-pairs-8");
+    assert_eq!(all["schema"], "duet-topology-1");
+    assert_eq!(all["nodes"].as_array().unwrap().len(), 12);
+    assert_eq!(all["links"].as_array().unwrap().len(), 2 * 15);
+    assert_eq!(all["bandwidth_bytes_per_s"][0][1], 52e9);
+    let staged = stdout("topology show rtx4090-pcie-8 --gpus 0,1 --format csv");
+    assert_eq!(staged.lines().count(), 3);
+    assert!(staged.lines().nth(1).unwrap().ends_with(",1,1"), "{staged}");
+    assert!(stdout("topology show --format dot").starts_with("digraph"));
+    assert!(stdout("topology show --format svg").ends_with("</svg>\n"));
+}
+
+#[test]
 fn completions_for_every_shell() {
     for shell in ["bash", "zsh", "fish", "powershell", "elvish"] {
         assert!(

@@ -4,6 +4,7 @@ mod bound;
 mod check;
 mod list;
 mod rings;
+mod show;
 
 use clap::{Args, Subcommand};
 
@@ -21,6 +22,8 @@ pub struct TopologyArgs {
 enum Command {
     /// List the built-in machines
     List(list::ListArgs),
+    /// Show a machine: picture, bandwidth between GPUs, links
+    Show(show::ShowArgs),
     /// Check topology files and explain what is wrong with them
     Check(check::CheckArgs),
     /// Find the best ring and the best pair of rings
@@ -32,6 +35,7 @@ enum Command {
 pub fn run(args: &TopologyArgs) -> Result<(), Failure> {
     match &args.command {
         Command::List(args) => list::run(args),
+        Command::Show(args) => show::run(args),
         Command::Check(args) => check::run(args),
         Command::Rings(args) => rings::run(args),
         Command::Bound(args) => bound::run(args),
