@@ -40,8 +40,8 @@ measure() {
     if ((used < processor)); then processor=$used; fi
   done
   awk -v wall="$wall" -v processor="$processor" -v kb="$memory" '
-    function time(us) { return us < 1e4 ? "< 10 ms" : us < 1e5 ? sprintf("%.0f ms", us / 1e3) : sprintf("%.2f s", us / 1e6) }
-    BEGIN { printf "%s (%s), %.0f MB", time(wall), time(processor), kb / 1000 }'
+    function time(us) { return us < 1e5 ? sprintf("%.0f ms", us / 1e3) : sprintf("%.2f s", us / 1e6) }
+    BEGIN { printf "%s (%s), %.0f MB", time(wall), processor < 1e4 ? "< 10 ms" : time(processor), kb / 1000 }'
 }
 
 # 1047552 as 1,047,552.
