@@ -176,7 +176,11 @@ impl<'t> Judge<'t> {
     pub fn outcome(&self, strategy: String, numbers: Numbers, baseline: Option<f64>) -> Outcome {
         let unsplit = self.unsplit_gemm();
         let makespan = numbers.makespan;
-        let ect = makespan - unsplit;
+        // Less than the rounding of sums of times is nothing.
+        let ect = match makespan - unsplit {
+            rounding if rounding.abs() < 1e-12 * makespan => 0.0,
+            ect => ect,
+        };
         Outcome {
             strategy,
             makespan,

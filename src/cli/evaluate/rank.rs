@@ -6,7 +6,7 @@ use super::{Judge, Numbers};
 use crate::cli::error::Failure;
 use crate::cli::progress::Progress;
 use crate::operator::Operator;
-use crate::report::{Comparison, Skipped};
+use crate::report::{Comparison, Outcome, Skipped};
 use crate::schedule::Schedule;
 use crate::strategy::{self, Choice};
 
@@ -106,7 +106,10 @@ impl Judge<'_> {
         if results.is_empty() {
             return Err(nothing(&self.operator, &self.topology.name, &skipped));
         }
-        results.sort_by(|a, b| a.makespan.total_cmp(&b.makespan));
+        // By whole picoseconds: sums of equal times may differ in their last bits, and equals
+        // stay in the registry's order.
+        let picoseconds = |outcome: &Outcome| (outcome.makespan * 1e12).round();
+        results.sort_by(|a, b| picoseconds(a).total_cmp(&picoseconds(b)));
         Ok(Comparison {
             topology: self.topology.name.clone(),
             operator: self.operator,
