@@ -135,7 +135,8 @@ struct Goal {
     fading: bool,
 }
 
-/// The first pair of groups, in rank order, of the greatest total, if it beats one ring.
+/// The best ring and its reverse, or the first pair of groups, in rank order, of a greater total;
+/// none where no pair beats one ring.
 fn best_pair(
     edges: &mut Edges<'_>,
     narrow: &Narrow,
@@ -147,12 +148,18 @@ fn best_pair(
     if goal.limit <= beaten {
         return Ok(None);
     }
-    // A good total to begin with makes the quick test below reject more.
-    let loads = [edges.load(single)?, edges.load(&reverse(single))?];
+    // Forward and backward is the pair to beat; equally good ones do not replace it.
+    let backward = reverse(single);
+    let loads = [edges.load(single)?, edges.load(&backward)?];
     let seed = Total::of(edges, &loads[0], &loads[1]).rate;
-    beaten = beaten.max(seed * (1.0 - SAME));
-
     let mut found = None;
+    if backward != single && seed > beaten {
+        found = Some((single.to_vec(), backward));
+        beaten = seed * (1.0 + SAME);
+        if beaten >= goal.limit {
+            return Ok(found);
+        }
+    }
     let mut constraints = Vec::new();
     let (mut first, mut second) = (Loads::default(), Loads::default());
     let mut masks = Masks::new(narrow, groups, beaten);

@@ -10,8 +10,9 @@
 //!
 //! The two need not be disjoint, and the second may be the first one reversed. A ring is named by
 //! its order, from the first GPU asked for. Of rings equally fast, the one with the least sum of
-//! latencies is taken, then the lexicographically smallest order; of pairs, the one with the
-//! best first ring in that ranking, then the best second.
+//! latencies is taken, then the lexicographically smallest order. Of pairs equally fast, the best
+//! ring with its reverse is taken, then the one with the best first ring in that ranking, then the
+//! best second.
 //!
 //! To 8 GPUs all rings and pairs are tried. Beyond, file order, nearest neighbour and local
 //! search within a fixed number of steps propose rings, and the result is exact where it meets an

@@ -120,7 +120,9 @@ fn two_sockets_are_crossed_twice() {
     assert_eq!(crossing, [(3, 4), (7, 0)]);
     close(rings.single.bandwidth, 24e9);
     // The socket link carries one ring in either direction of each.
-    close(rings.pair.unwrap().combined, 40e9);
+    let pair = rings.pair.unwrap();
+    close(pair.combined, 40e9);
+    assert_eq!(pair.second.order, [0, 7, 6, 5, 4, 3, 2, 1]);
 }
 
 #[test]
