@@ -13,8 +13,10 @@ const TIE: f64 = 1e-3;
 
 /// A time for people; negative ones (an ECT can be) keep their sign.
 pub fn time(seconds: f64) -> String {
+    // Differences of equal times leave rounding, far below what any term of the model resolves.
+    let seconds = if seconds.abs() < 1e-15 { 0.0 } else { seconds };
     let text = Seconds::of(seconds.abs()).to_string();
-    if seconds < 0.0 && text != "0 ns" {
+    if seconds < 0.0 {
         format!("-{text}")
     } else {
         text
