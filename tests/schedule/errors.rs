@@ -1,10 +1,11 @@
 //! One fault of each kind, and the words it is reported in.
 
+use duet::operator::Kind;
 use duet::schedule::interpret;
 use duet::schedule::verify::{GpuSms, Limits, Verified, verify};
 use duet::schedule::{
-    Compute, ComputeId, Dep, Extent, Mover, Rank, Schedule, Slice, Task, TaskId, TensorId, Via,
-    Work,
+    Builder, CollectiveKind, CollectiveLibrary, Compute, ComputeId, Dep, Extent, Mover, Rank, Role,
+    Schedule, Slice, Task, TaskId, TensorId, Via, Work,
 };
 
 use crate::samples;
@@ -197,6 +198,57 @@ fn structure() -> Vec<Fault> {
     ]
 }
 
+/// Tensors and shares that are not the operator's.
+fn contract() -> Vec<Fault> {
+    use samples::{all_to_all, direct, gemm_rs, ring_all_gather};
+    vec![
+        ("no tensor", direct(2), |s| s.tensors[2].name = "D".into()),
+        ("another k", direct(2), |s| s.tensors[2].contributions = 2),
+        ("another size", ring_all_gather(3), |s| {
+            s.tensors[0].cols = 16
+        }),
+        ("input twice", direct(2), |s| {
+            s.buffers[0].pieces[0].global_row = 2;
+        }),
+        ("input missing", direct(2), |s| {
+            s.buffers[0].pieces[0].rows.len = 1;
+        }),
+        ("output missing", gemm_rs(3), |s| {
+            s.buffers[4].pieces.clear()
+        }),
+        ("another contribution", all_reduce(), |s| {
+            s.buffers[1].pieces[0].initial = Extent::new(0, 1);
+        }),
+        ("unequal exchange", all_to_all(2), |s| {
+            // Rank 0 keeps its own block and the one that it should send.
+            s.buffers[1].pieces[1].global_row = 1;
+            s.buffers[3].pieces[0].global_row = 2;
+        }),
+    ]
+}
+
+/// In place, over two ranks.
+fn all_reduce() -> Schedule {
+    let operator = samples::bare_operator(Kind::AllReduce, 16, 2);
+    let mut b = Builder::new(operator, "library", vec![0, 1]);
+    let x = b.tensor("X", 1, 8, 2);
+    let mut members: Vec<(Rank, Slice, Slice, &[Dep])> = Vec::new();
+    for rank in b.ranks() {
+        let own = samples::piece((0, 1), (0, 8), (0, 0), (rank.0.into(), 1));
+        let buffer = samples::buffer(&mut b, "X", x, rank, (1, 8), Role::InputOutput, vec![own]);
+        members.push((rank, b.whole(buffer), b.whole(buffer), &[]));
+    }
+    let library = CollectiveLibrary::Ring;
+    b.collective(
+        CollectiveKind::AllReduce,
+        library,
+        0,
+        samples::COMM,
+        &members,
+    );
+    b.finish()
+}
+
 /// Faults that show when the tasks are performed.
 fn meaning() -> Vec<Fault> {
     use samples::{direct, gemm_rs, ring_all_gather, sequential, two_slots};
@@ -247,12 +299,21 @@ fn meaning() -> Vec<Fault> {
         }),
         ("wrong part of k", gemm_rs(3), |s| {
             s.buffers[1].pieces[0].global_row = 3;
+            s.buffers[6].pieces[0].global_row = 0;
         }),
         ("product of partial sums", gemm_rs(3), |s| {
-            s.tensors[0].contributions = 2;
+            // Two rows of the unfinished C times B.
+            let (_, b, partial) = gemm_of(s, 0);
+            let (b, mut a) = (*b, partial.rows(0, 2));
+            a.cols.len = 3;
+            let out = *sum_of(s, 3).1;
+            s.computes[3] = samples::gemm(a, b, out, false);
         }),
         ("another shape", gemm_rs(3), |s| {
-            s.tensors[2].contributions = 8
+            s.tensors.push(s.tensors[2].clone());
+            s.tensors[3].name = "D".into();
+            s.tensors[3].contributions = 8;
+            s.buffers[2].tensor = TensorId(3);
         }),
         ("sum of different parts", gemm_rs(3), |s| {
             sum_of(s, 3).0[0].rows.start = 2;
@@ -287,6 +348,7 @@ fn meaning() -> Vec<Fault> {
         }),
         ("output of another place", ring_all_gather(3), |s| {
             s.buffers[0].pieces[1].global_row = 2;
+            s.buffers[0].pieces[2].global_row = 1;
         }),
     ]
 }
@@ -303,6 +365,13 @@ fn messages(faults: Vec<Fault>) -> String {
 #[test]
 fn every_fault_of_structure_is_named() {
     insta::assert_snapshot!(messages(structure()));
+}
+
+#[test]
+fn every_fault_against_the_operator_is_named() {
+    let verified = verify(&all_reduce(), &Limits::default());
+    assert!(matches!(verified, Ok(Verified::Yes { .. })), "{verified:?}");
+    insta::assert_snapshot!(messages(contract()));
 }
 
 #[test]

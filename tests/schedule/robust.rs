@@ -117,7 +117,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(1500))]
 
     #[test]
-    fn anything_is_verified_or_refused(seed in any::<u64>(), which in 0usize..5, damage in 1usize..4) {
+    fn anything_is_verified_or_refused(seed in any::<u64>(), which in 0usize..6, damage in 1usize..4) {
         let mut random = Random::new(seed);
         let mut schedule = samples::all(3).swap_remove(which).1;
         for _ in 0..damage {

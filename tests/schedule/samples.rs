@@ -351,6 +351,32 @@ fn ag_gemm_own(b: &mut Builder, ta: TensorId, m: u32, n: u32, k: u32, tp: u32) -
     buffers
 }
 
+/// Every rank sends one row to every rank, its own copied as well.
+pub fn all_to_all(tp: u32) -> Schedule {
+    let operator = bare_operator(Kind::AllToAll, u64::from(tp) * 16, tp);
+    let mut b = Builder::new(operator, "direct", (0..tp).collect());
+    let x = b.tensor("X", tp * tp, 8, 1);
+    let mut buffers = Vec::new();
+    for rank in b.ranks() {
+        let r = u32::from(rank.0);
+        let own = piece((0, tp), (0, 8), (r * tp, 0), (0, 1));
+        let input = buffer(&mut b, "X_in", x, rank, (tp, 8), Role::Input, vec![own]);
+        let pieces = (0..tp).map(|s| piece((s, 1), (0, 8), (s * tp + r, 0), (0, 0)));
+        let pieces = pieces.collect();
+        let output = buffer(&mut b, "X_out", x, rank, (tp, 8), Role::Output, pieces);
+        buffers.push((input, output));
+    }
+    for from in 0..tp {
+        for to in 0..tp {
+            let source = b.rows(buffers[from as usize].0, 0, to, 1);
+            let target = b.rows(buffers[to as usize].1, 0, from, 1);
+            let rank = Rank(from as u16);
+            b.transfer(rank, COMM, source, target, Mover::CopyEngine, &[]);
+        }
+    }
+    b.finish()
+}
+
 /// All samples by name, for `tp` ranks.
 pub fn all(tp: u32) -> Vec<(&'static str, Schedule)> {
     vec![
@@ -359,5 +385,6 @@ pub fn all(tp: u32) -> Vec<(&'static str, Schedule)> {
         ("ring all-gather", ring_all_gather(tp)),
         ("gemm + rs", gemm_rs(tp)),
         ("two slots", two_slots(tp)),
+        ("all-to-all", all_to_all(tp)),
     ]
 }

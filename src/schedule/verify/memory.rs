@@ -100,7 +100,7 @@ impl<'a> Memory<'a> {
             if unordered(segment.writer) {
                 return Err(Refusal::Unordered(segment.writer, Race::WriteWrite));
             }
-            if let Some(&reader) = segment.readers.tasks().iter().find(|&&r| unordered(r)) {
+            if let Some(reader) = segment.readers.tasks().find(|&r| unordered(r)) {
                 return Err(Refusal::Unordered(reader, Race::ReadWrite));
             }
             spend(clocks, budget)

@@ -58,13 +58,18 @@
 //! assert!(matches!(error, VerifyError::Output { .. }));
 //! ```
 
+mod contract;
 mod error;
+mod group;
+mod made;
 mod memory;
+mod operations;
 mod order;
 mod region;
 mod residency;
 mod structure;
 mod sweep;
+mod task;
 mod value;
 
 use crate::schedule::Schedule;
@@ -134,10 +139,11 @@ impl From<VerifyError> for Stop {
 /// Verifies a schedule, whatever is in it.
 ///
 /// # Errors
-/// The first fault in the order of checks: structure, cycles, the sweep in topological order,
+/// The first fault in the order of checks: structure, the operator's tensors and shares, cycles, the sweep in topological order,
 /// outputs, SMs.
 pub fn verify(schedule: &Schedule, limits: &Limits<'_>) -> Result<Verified, VerifyError> {
     structure::check(schedule)?;
+    contract::check(schedule)?;
     let order = order::Order::new(schedule)?;
     let mut clocks = order::Clocks::new(&order);
     let swept = sweep::sweep(schedule, &order, &mut clocks, limits.budget).and_then(|()| {

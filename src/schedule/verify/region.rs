@@ -26,7 +26,9 @@ pub(super) struct Segment {
 /// earlier ones of that lane.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Readers {
-    tasks: Vec<u32>,
+    /// The newest; most segments have one reader, which needs no list.
+    last: Option<u32>,
+    earlier: Vec<u32>,
     compact_at: u32,
 }
 
@@ -34,24 +36,24 @@ impl Readers {
     /// Adds a reader; `lane_of` and lane order tell which earlier readers it stands for.
     pub(super) fn add(&mut self, task: u32, lane_of: &[u32]) {
         let lane = |t: u32| lane_of[t as usize];
-        if let Some(last) = self.tasks.last_mut()
-            && lane(*last) == lane(task)
-        {
-            *last = task;
+        let Some(last) = self.last.replace(task) else {
+            return;
+        };
+        if lane(last) == lane(task) {
             return;
         }
-        self.tasks.push(task);
-        if self.tasks.len() as u32 > self.compact_at.max(16) {
+        self.earlier.push(last);
+        if self.earlier.len() as u32 > self.compact_at.max(16) {
             // Later readers come later in the list, so the last of each lane is kept.
-            self.tasks.reverse();
-            self.tasks.sort_by_key(|t| lane(*t));
-            self.tasks.dedup_by_key(|t| lane(*t));
-            self.compact_at = 2 * self.tasks.len() as u32;
+            self.earlier.reverse();
+            self.earlier.sort_by_key(|t| lane(*t));
+            self.earlier.dedup_by_key(|t| lane(*t));
+            self.compact_at = 2 * self.earlier.len() as u32;
         }
     }
 
-    pub(super) fn tasks(&self) -> &[u32] {
-        &self.tasks
+    pub(super) fn tasks(&self) -> impl Iterator<Item = u32> {
+        self.last.into_iter().chain(self.earlier.iter().copied())
     }
 }
 

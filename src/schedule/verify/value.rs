@@ -111,6 +111,11 @@ pub(super) type Grid = Vec<Band>;
 /// Merges neighbours that continue one another, so that equal contents have equal grids however
 /// they were written.
 pub(super) fn coalesce(grid: Grid) -> Grid {
+    if let [band] = &grid[..]
+        && band.cells.len() == 1
+    {
+        return grid;
+    }
     let mut merged: Grid = Vec::with_capacity(grid.len().min(4));
     for mut band in grid {
         band.cells.dedup_by(|right, left| {

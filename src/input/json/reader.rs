@@ -1,92 +1,14 @@
-//! JSON as the same tree of places as [`yaml`](super::yaml), read part by part: a file of many
-//! thousand list entries need not be in memory as a tree at once.
-//!
-//! ```
-//! use duet::input::json;
-//! let text = r#"{ "name": "x", "tasks": [ {"rank": 0}, {"rank": 1} ] }"#;
-//! let entries = json::entries(text).unwrap();
-//! let tasks = &entries[1];
-//! assert_eq!(tasks.0.text(), Some("tasks"));
-//! let ranks: Vec<_> = json::items(text, &tasks.1).collect::<Result<_, _>>().unwrap();
-//! assert_eq!(&text[ranks[1].span.clone()], r#"{"rank": 1}"#);
-//! assert!(json::entries("{ 'name': 1 }").unwrap_err().help.contains("double quotes"));
-//! ```
+//! The grammar: one value after another, each built as a tree or only passed over.
 
-use super::yaml::{Node, Value};
-use super::{Diagnostic, Span};
+use super::Read;
+use crate::input::Diagnostic;
+use crate::input::yaml::{Node, Value};
 
 /// Deepest nesting of lists and maps.
 const MAX_DEPTH: usize = 32;
 
-type Read<T> = Result<T, Diagnostic>;
-
-/// Checks the syntax of a text that is one map; returns its keys and the places of their values.
-///
-/// # Errors
-/// The first place where the text is no JSON, or is not a map.
-pub fn entries(text: &str) -> Read<Vec<(Node, Span)>> {
-    let mut reader = Reader::new(text, 0, text.len());
-    reader.space();
-    if reader.peek() != Some(b'{') {
-        return Err(reader
-            .wrong("the file is not a JSON object", "expected `{`")
-            .help("wrap everything in `{ … }`"));
-    }
-    let mut found: Vec<(Node, Span)> = Vec::new();
-    reader.map(&mut |reader, key| {
-        distinct(found.iter().map(|(key, _)| key), &key)?;
-        let value = reader.value(1, false)?;
-        found.push((key, value.span));
-        Ok(())
-    })?;
-    reader.space();
-    match reader.peek() {
-        None => Ok(found),
-        Some(_) => Err(reader
-            .wrong(
-                "text after the end of the object",
-                "expected the end of the file",
-            )
-            .help("keep one object in the file")),
-    }
-}
-
-/// The value at a place that [`entries`] returned.
-///
-/// # Errors
-/// A key that occurs twice in one map.
-pub fn node(text: &str, span: &Span) -> Read<Node> {
-    Reader::new(text, span.start, span.end).value(1, true)
-}
-
-/// The entries of a list at a place that [`entries`] returned, one by one; the value itself if it
-/// is no list.
-pub fn items<'t>(text: &'t str, span: &Span) -> impl Iterator<Item = Read<Node>> + use<'t> {
-    let mut reader = Reader::new(text, span.start, span.end);
-    let list = reader.peek() == Some(b'[');
-    let mut done = false;
-    std::iter::from_fn(move || {
-        if done {
-            return None;
-        }
-        if !list {
-            done = true;
-            return Some(reader.value(1, true));
-        }
-        // The opening bracket, or the comma after the last entry.
-        reader.at += 1;
-        reader.space();
-        if reader.peek().is_none_or(|c| c == b']') {
-            return None;
-        }
-        let item = reader.value(2, true);
-        reader.space();
-        done = item.is_err() || reader.peek() != Some(b',');
-        Some(item)
-    })
-}
-
-fn distinct<'n>(mut keys: impl Iterator<Item = &'n Node>, key: &Node) -> Read<()> {
+/// Refuses a key that a map already has.
+pub(super) fn distinct<'n>(mut keys: impl Iterator<Item = &'n Node>, key: &Node) -> Read<()> {
     match keys.any(|other| other.value == key.value) {
         true => Err(key
             .wrong(
@@ -98,30 +20,30 @@ fn distinct<'n>(mut keys: impl Iterator<Item = &'n Node>, key: &Node) -> Read<()
     }
 }
 
-struct Reader<'t> {
+pub(super) struct Reader<'t> {
     text: &'t str,
-    at: usize,
+    pub at: usize,
     end: usize,
 }
 
 impl<'t> Reader<'t> {
-    fn new(text: &'t str, start: usize, end: usize) -> Self {
+    pub(super) fn new(text: &'t str, start: usize, end: usize) -> Self {
         let at = start + usize::from(start == 0 && text.starts_with('\u{feff}')) * 3;
         Self { text, at, end }
     }
 
-    fn peek(&self) -> Option<u8> {
+    pub(super) fn peek(&self) -> Option<u8> {
         self.text.as_bytes()[..self.end].get(self.at).copied()
     }
 
-    fn space(&mut self) {
+    pub(super) fn space(&mut self) {
         while matches!(self.peek(), Some(b' ' | b'\n' | b'\r' | b'\t')) {
             self.at += 1;
         }
     }
 
     /// A mistake at the character where the reader stands.
-    fn wrong(&self, message: impl Into<String>, label: &str) -> Diagnostic {
+    pub(super) fn wrong(&self, message: impl Into<String>, label: &str) -> Diagnostic {
         let here = self
             .text
             .get(self.at..)
@@ -131,7 +53,7 @@ impl<'t> Reader<'t> {
     }
 
     /// A value; with `build` false only its place is kept.
-    fn value(&mut self, depth: usize, build: bool) -> Read<Node> {
+    pub(super) fn value(&mut self, depth: usize, build: bool) -> Read<Node> {
         if depth > MAX_DEPTH {
             return Err(self
                 .wrong(
@@ -174,7 +96,7 @@ impl<'t> Reader<'t> {
     }
 
     /// `{ key: value, … }`; `entry` reads the value.
-    fn map(&mut self, entry: &mut dyn FnMut(&mut Self, Node) -> Read<()>) -> Read<()> {
+    pub(super) fn map(&mut self, entry: &mut dyn FnMut(&mut Self, Node) -> Read<()>) -> Read<()> {
         self.sequence(b'}', "}", &mut |reader| {
             let start = reader.at;
             if reader.peek() != Some(b'"') {
@@ -392,100 +314,6 @@ fn is_number(word: &str) -> bool {
         Some(exponent) => {
             let exponent = exponent.strip_prefix(['+', '-']).unwrap_or(exponent);
             !exponent.is_empty() && digits(exponent) == exponent.len()
-        }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use proptest::prelude::*;
-
-    /// The tree as `serde_json` sees it, numbers as text.
-    fn plain(node: &Node) -> serde_json::Value {
-        match &node.value {
-            Value::Null => serde_json::Value::Null,
-            Value::Text(text) => text.clone().into(),
-            Value::List(nodes) => nodes.iter().map(plain).collect(),
-            Value::Map(entries) => entries
-                .iter()
-                .map(|(k, v)| (k.text().unwrap().to_owned(), plain(v)))
-                .collect(),
-        }
-    }
-
-    fn text_of(value: serde_json::Value) -> serde_json::Value {
-        match value {
-            serde_json::Value::Number(n) => n.to_string().into(),
-            serde_json::Value::Bool(b) => b.to_string().into(),
-            serde_json::Value::Array(list) => list.into_iter().map(text_of).collect(),
-            serde_json::Value::Object(map) => {
-                map.into_iter().map(|(k, v)| (k, text_of(v))).collect()
-            }
-            other => other,
-        }
-    }
-
-    fn whole(text: &str) -> Read<Node> {
-        entries(text)?;
-        let start = text.find('{').unwrap_or(0);
-        node(text, &(start..text.len()))
-    }
-
-    #[test]
-    fn reads_what_serde_json_reads() {
-        let text =
-            r#" { "a": [1, -2.5e3, true, null, "x\n\u00e9\ud83d\ude00\/"], "é": {}, "b": [] } "#;
-        let expected: serde_json::Value = serde_json::from_str(text).unwrap();
-        let expected = text_of(expected).to_string().replace("-2500.0", "-2.5e3");
-        assert_eq!(plain(&whole(text).unwrap()).to_string(), expected);
-    }
-
-    #[test]
-    fn refuses_in_words() {
-        let cases = [
-            ("", "the file is not a JSON object", "wrap"),
-            ("{", "a key is missing", "double quotes"),
-            ("{\"a\": 1", "`{` is never closed", "add `}`"),
-            ("{\"a\": [1,]}", "a comma before `]`", "remove the comma"),
-            ("{\"a\": 1 \"b\": 2}", "two entries run together", "commas"),
-            ("{\"a\": 1, \"a\": 2}", "`a` is given twice", "keep one"),
-            ("{\"a\": 'x'}", "`'x'` is no JSON value", "double quotes"),
-            ("{\"a\": NaN}", "`NaN` is no JSON value", "numbers without"),
-            ("{\"a\": 01}", "`01` is no JSON value", "numbers without"),
-            ("{\"a\": // x\n1}", "`//` is no JSON value", "JSON has none"),
-            ("{\"a\": \"x\n\"}", "a string is never closed", "close it"),
-            ("{\"a\": \"\\q\"}", "an unknown escape", "JSON knows"),
-            ("{\"a\": \"\\ud800\"}", "an unknown escape", "JSON knows"),
-            ("{} {}", "text after the end of the object", "one object"),
-            ("{\"a\" 1}", "a key without a value", "value"),
-            ("{\"a\": }", "a value is missing", "write a value"),
-        ];
-        for (text, message, help) in cases {
-            let error = whole(text).unwrap_err();
-            assert_eq!(error.message, message, "{text}");
-            assert!(error.help.contains(help), "{text}: {}", error.help);
-        }
-        let deep = "[".repeat(100);
-        let error = whole(&format!("{{\"a\": {deep}")).unwrap_err();
-        assert_eq!(error.message, "nested deeper than 32 levels");
-    }
-
-    proptest! {
-        #[test]
-        fn agrees_with_serde_json(text in "\\{(\"[ab\\\\u0-9é]{0,5}\"[:,] ?[-0-9.eE\\[\\]{}tru,nl\" ]{0,9}){0,3}\\}") {
-            let ours = whole(&text);
-            // Numbers beyond a double and keys given twice are where the two may differ.
-            match serde_json::from_str::<serde_json::Value>(&text) {
-                Ok(_) => prop_assert!(ours.is_ok() || ours.unwrap_err().message.contains("twice")),
-                Err(error) if error.to_string().contains("out of range") => {}
-                Err(_) => prop_assert!(ours.is_err()),
-            }
-        }
-
-        #[test]
-        fn never_panics(text in "[{}\\[\\]:,\"\\\\a-fu0-9.eE+é\\n -]{0,60}") {
-            let _ = whole(&text);
         }
     }
 }
