@@ -26,7 +26,7 @@ const KINDS: [Kind; 8] = [
 ];
 
 /// Random places tried for each kind of mutation in each schedule.
-const PLACES: u64 = 40;
+const PLACES: u64 = 24;
 /// Orders in which the oracle performs a mutant.
 const ORDERS: u32 = 42;
 
@@ -131,7 +131,11 @@ fn mutants((name, schedule): &(String, Schedule), kind: usize) -> (Count, Vec<St
             verify(&mutant, &Limits::default()),
             Ok(Verified::Yes { .. })
         );
-        let oracle = interpret(&mutant, seed, ORDERS);
+        let mut oracle = interpret(&mutant, seed, ORDERS);
+        if !accepted && oracle.is_ok() {
+            // A narrow race shows in few orders; look longer before calling it harmless.
+            oracle = interpret(&mutant, seed + 1, 4 * ORDERS);
+        }
         match (accepted, oracle) {
             (true, Err(error)) => {
                 count.wrong += 1;
