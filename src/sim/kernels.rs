@@ -72,7 +72,7 @@ impl Kernels {
 
     /// Remembers the flow of a task that may grow.
     pub fn flows(&mut self, task: u32, flow: FlowId) {
-        if self.held.contains_key(&task) {
+        if !self.held.is_empty() && self.held.contains_key(&task) {
             self.flows.insert(task, flow);
         }
     }
@@ -254,6 +254,9 @@ impl Engine<'_> {
     /// Gives back the SMs of an ended task (and of its fused kernel after its last task), and
     /// hands them on. Says whether the task held any.
     pub fn release_kernel(&mut self, task: u32, now: f64) -> Result<bool, SimError> {
+        if self.kernels.held.is_empty() {
+            return Ok(false);
+        }
         self.kernels.flows.remove(&task);
         let t = &self.schedule.tasks[task as usize];
         let mut holder = task;

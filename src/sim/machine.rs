@@ -18,7 +18,7 @@ pub(super) struct Machine<'t> {
     /// Capacity by resource.
     capacity: Vec<f64>,
     pub links: usize,
-    /// Shared capacities of each link.
+    /// Shared capacities of each link; empty if the machine has none at all.
     shared_of: Vec<Vec<u32>>,
     /// Last direct route asked for, by sending GPU.
     recent: Vec<Recent>,
@@ -51,7 +51,8 @@ impl<'t> Machine<'t> {
             .edge_weights()
             .map(|link| link.bandwidth.get())
             .collect();
-        let mut shared_of = vec![Vec::new(); links];
+        let has_shared = !topology.shared.is_empty();
+        let mut shared_of = vec![Vec::new(); if has_shared { links } else { 0 }];
         for (s, shared) in topology.shared.iter().enumerate() {
             capacity.push(shared.bandwidth.get());
             for link in &shared.links {
@@ -134,7 +135,7 @@ impl<'t> Machine<'t> {
     pub fn use_links(&self, links: &[LinkId], per_unit: f64, out: &mut Vec<Usage>) {
         for link in links {
             self.add(link.index() as u32, per_unit, out);
-            for &shared in &self.shared_of[link.index()] {
+            for &shared in self.shared_of.get(link.index()).into_iter().flatten() {
                 self.add(shared, per_unit, out);
             }
         }

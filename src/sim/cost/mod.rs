@@ -8,7 +8,7 @@ use super::Options;
 use super::fluid::Usage;
 use super::machine::Machine;
 use crate::device::Device;
-use crate::schedule::{Mover, Schedule, Slice};
+use crate::schedule::{Buffer, Mover, Schedule, Slice};
 use crate::topology::LinkId;
 
 /// What a flow needs; `usages` are kept apart so that their memory is used again.
@@ -42,9 +42,21 @@ pub(super) struct Costs<'a> {
     pub schedule: &'a Schedule,
     pub machine: Machine<'a>,
     pub options: Options,
+    /// GPU of each buffer: asked for several times per transfer.
+    buffer_gpu: Vec<u32>,
 }
 
 impl<'a> Costs<'a> {
+    pub fn new(schedule: &'a Schedule, machine: Machine<'a>, options: Options) -> Self {
+        let gpu = |buffer: &Buffer| schedule.placement[usize::from(buffer.rank.0)];
+        Self {
+            schedule,
+            machine,
+            options,
+            buffer_gpu: schedule.buffers.iter().map(gpu).collect(),
+        }
+    }
+
     /// The GPU of a task's rank.
     pub fn gpu(&self, task: u32) -> u32 {
         let rank = self.schedule.tasks[task as usize].rank;
@@ -53,7 +65,7 @@ impl<'a> Costs<'a> {
 
     /// The GPU that holds a slice.
     pub fn gpu_of(&self, slice: &Slice) -> u32 {
-        self.schedule.placement[self.schedule.rank_of(slice).0 as usize]
+        self.buffer_gpu[slice.buffer.index()]
     }
 
     pub fn device(&self, gpu: u32) -> &'a Device {

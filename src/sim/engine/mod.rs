@@ -103,11 +103,7 @@ impl<'a> Engine<'a> {
             options,
             fluid: machine.fluid(),
             kernels: Kernels::new(schedule, topology, options.terms)?,
-            costs: Costs {
-                schedule,
-                machine,
-                options,
-            },
+            costs: Costs::new(schedule, machine, options),
             events: Queue::new(),
             spans: vec![unstarted; graph.waiting.len()],
             graph,
