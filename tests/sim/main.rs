@@ -2,6 +2,7 @@
 
 mod bounds;
 mod closed_forms;
+mod golden;
 mod kernels;
 mod naive;
 mod pcie;

@@ -5,8 +5,9 @@ use std::collections::BTreeSet;
 use duet::operator::Kind;
 use duet::sim::flows::{Flow, run};
 use duet::sim::fluid::{FlowId, Fluid, Usage};
-use duet::topology::Topology;
 use duet::topology::build::Builder;
+use duet::topology::{ExplicitRoute, Leg, NodeId, Path, Topology};
+use duet::units::{Bytes, Seconds};
 use proptest::prelude::*;
 
 use crate::naive;
@@ -116,8 +117,8 @@ proptest! {
         prop_assert!(run(&more, alone)[0] <= before * (1.0 + 1e-12));
     }
 
-    /// Names do not matter: shuffling GPUs, links and resources together with the placement gives
-    /// the same makespan, and the same end for every task.
+    /// Names do not matter: shuffling GPUs together with placement and explicit routes gives every
+    /// task the same end.
     #[test]
     fn permuting_gpus_changes_nothing(
         seed in any::<u64>(), n in 3usize..7, strategy in 0usize..3, kind in 0usize..3,
@@ -153,22 +154,42 @@ fn shuffled(n: usize, seed: u64) -> Vec<usize> {
 }
 
 /// GPUs on two switches joined by a slower link; part p is played by GPU `gpu_of[p]`. Bandwidths
-/// depend on the part and the seed only.
+/// depend on the part and the seed only. Parts 0 and 1 have an explicit route: two paths, one over
+/// a third switch.
 fn machine(n: usize, gpu_of: &[usize], seed: u64) -> Topology {
     let mut b = Builder::new("random");
     let gpus = b.gpus(n);
-    let switches = [b.switch("s0"), b.switch("s1")];
+    let switches = [b.switch("s0"), b.switch("s1"), b.switch("s2")];
     b.link(switches[0], switches[1], "trunk", 7e9, 2e-6);
+    b.link(switches[0], switches[2], "detour", 3e9, 2e-6);
+    b.link(switches[2], switches[1], "detour", 3e9, 2e-6);
     for part in 0..n {
         let bandwidth = 1e9 * (1.0 + ((seed >> (part * 5)) % 16) as f64);
         let latency = 1e-7 * (1.0 + ((seed >> (part * 3)) % 4) as f64);
-        b.link(
-            gpus[gpu_of[part]],
-            switches[part % 2],
-            "port",
-            bandwidth,
-            latency,
-        );
+        let (gpu, switch) = (gpus[gpu_of[part]], switches[part % 2]);
+        b.link(gpu, switch, "port", bandwidth, latency);
     }
-    b.build()
+    let mut topology = b.build();
+    let (from, to) = (gpus[gpu_of[0]], gpus[gpu_of[1]]);
+    let path = |share: f64, middle: &[NodeId]| {
+        let nodes: Vec<NodeId> = [&[from], middle, &[to]].concat();
+        let links: Vec<_> = (nodes.windows(2))
+            .map(|pair| topology.graph.find_edge(pair[0], pair[1]).unwrap())
+            .collect();
+        let latency = links.iter().map(|&l| topology.graph[l].latency.get()).sum();
+        Path {
+            share,
+            legs: vec![Leg {
+                from,
+                to,
+                links,
+                latency: Seconds::of(latency),
+            }],
+            chunk: Bytes::ZERO,
+        }
+    };
+    let [s0, s1, s2] = switches;
+    let paths = vec![path(0.7, &[s0, s1]), path(0.3, &[s0, s2, s1])];
+    topology.explicit.push(ExplicitRoute { from, to, paths });
+    topology
 }
