@@ -4,6 +4,12 @@
 //! what is free if it can run on less; a library or elementwise kernel that started on less grows
 //! when SMs come free. A fused kernel keeps its SMs from its start to the end of its last task,
 //! while it waits for flags too; a collective keeps them from each member's arrival.
+//!
+//! A tile group takes its share s of the fused kernel's time T, one group after another. But one
+//! tile takes a whole wave t, however few there are: with its flag seen at f and its share over at
+//! e, what a group wrote is there at max(e, f + t), while the next groups' tiles fill the SMs it
+//! leaves free. A kernel that never waits takes T; one that waits for its last flag, or whose
+//! groups wait for one another across GPUs (partial sums on a ring), pays t each time.
 
 use rustc_hash::FxHashMap;
 
@@ -35,6 +41,8 @@ pub(super) struct Kernels {
     flows: FxHashMap<u32, FlowId>,
     /// Each fused kernel as one GEMM, and its tasks.
     launches: Vec<(Vec<u32>, GemmTime, f64)>,
+    /// When the tiles of each task of a fused kernel were free to begin [s]; empty without any.
+    opened: Vec<f64>,
     /// SMs in use per GPU as last recorded.
     recorded: Vec<u32>,
     sms: Vec<u32>,
@@ -59,6 +67,10 @@ impl Kernels {
             growing: vec![Vec::new(); gpus],
             held: FxHashMap::default(),
             flows: FxHashMap::default(),
+            opened: match schedule.launches.is_empty() {
+                true => Vec::new(),
+                false => vec![0.0; schedule.tasks.len()],
+            },
             launches,
             recorded: vec![0; gpus],
             sms,
@@ -68,6 +80,25 @@ impl Kernels {
     /// SMs that a step holds.
     pub fn held(&self, step: u32) -> u32 {
         self.held.get(&step).copied().unwrap_or(0)
+    }
+
+    /// A task of a fused kernel learns that its tiles may begin no earlier than `at`.
+    pub fn opens(&mut self, task: u32, at: f64) {
+        if let Some(opened) = self.opened.get_mut(task as usize) {
+            *opened = opened.max(at);
+        }
+    }
+
+    /// Tiles are taken up in order: those of `next` begin no earlier than those of `task`.
+    pub fn follows(&mut self, task: u32, next: u32) {
+        self.opens(next, self.opened[task as usize]);
+    }
+
+    /// When the last tile of a task of fused kernel `launch` ends whose share of the kernel's time
+    /// was over at `now`.
+    pub fn last_tile(&self, task: u32, launch: LaunchId, now: f64) -> f64 {
+        let (_, whole, _) = &self.launches[launch.index()];
+        now.max(self.opened[task as usize] + whole.wave)
     }
 
     /// Remembers the flow of a task that may grow.
@@ -180,7 +211,7 @@ impl Engine<'_> {
         self.kernel_begins(step, now)
     }
 
-    /// The fused kernel has its SMs: its first tile group opens after the kernel's own start.
+    /// The fused kernel has its SMs: its tiles may begin after the kernel's own start.
     fn launch_opens(&mut self, launch: u32, got: u32, now: f64) -> Result<(), SimError> {
         let l = &self.schedule.launches[launch as usize];
         let gpu = self.schedule.placement[l.rank.0 as usize];
@@ -194,6 +225,9 @@ impl Engine<'_> {
             };
             let total: f64 = tasks.iter().map(flops).sum();
             start = self.costs.launch_start(l, &whole);
+            for &task in &tasks {
+                self.kernels.opens(task, now + start);
+            }
             self.kernels.launches[launch as usize] = (tasks, whole, total);
         }
         self.events.push(now + start, Event::Open(launch));

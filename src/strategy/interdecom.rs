@@ -9,7 +9,7 @@ use super::direct_steps::{Exchange, landing, slot_rows};
 use super::layout::{COMM, COMPUTE, Fused, begin, dims, name_peers, several};
 use super::params::{Param, Value, Values};
 use super::sequential::collective_after;
-use super::{Job, Skip, Strategy, hand_over};
+use super::{Job, Skip, Strategy, affordable, hand_over};
 use crate::operator::Kind;
 use crate::schedule::{
     BufferId, Builder, CollectiveKind, Compute, Dep, GemmKernel, Lane, Mover, Rank, Schedule,
@@ -93,6 +93,8 @@ impl Strategy for InterDecom {
                 "m = {m} cannot be cut into {d} chunks for {shards} ranks ({pieces} equal pieces)"
             )));
         }
+        let each = if direct { 3 * u64::from(tp) } else { 2 };
+        affordable(u64::from(d) * u64::from(tp) * each)?;
         let mut b = begin(job);
         let cut = Cut {
             job,

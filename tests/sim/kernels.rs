@@ -114,6 +114,23 @@ fn fusion_hides_all_but_one_stage() {
     }
 }
 
+/// A group of fewer tiles than SMs takes a whole tile's time t after its flag: with the second half
+/// of A landing at Tm, T = Tm + t although its two tiles are half of the kernel's only wave.
+#[test]
+fn last_tiles_take_a_wave() {
+    let device = Device {
+        sms: 4,
+        ..linear(1e3)
+    };
+    let op = Operator::gemm(Kind::AgGemm, 256, 128, 4096, 2, DType::Bf16).unwrap();
+    let tile = gemm(&device, DType::Bf16, 256, 64, 4096, 4).unwrap();
+    assert_close(tile.wave, tile.seconds, EXACT);
+    let half = (128 * 4096 * 2) as f64 / (50.0 * GB);
+    assert!(half > tile.seconds);
+    let time = makespan(&op, "fusion-alltoall", &machine(2, device));
+    assert_close(time, half + tile.seconds, EXACT);
+}
+
 /// Sequential with costs: submission of the collective and its kernel start, its base and 3 steps;
 /// an event; the GEMM's start. Waves and bytes as before.
 #[test]

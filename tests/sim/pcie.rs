@@ -127,6 +127,21 @@ fn direct_loses_to_a_ring_where_the_contention_curve_says_so() {
     assert_close(time("ring", &topology), ring, 1e-12);
 }
 
+/// The library's all-to-all is one flow to the solver, but two of its pairs share each port, so
+/// S/2 goes through it at 0.8 of 0.35 of 26.3 GB/s; its ring has every port to itself.
+#[test]
+fn library_all_to_all_is_crowded_too() {
+    let mut topology = topology::load("a6000-pairs-4", &[]).unwrap();
+    let time = |topology: &Topology| {
+        let schedule = collective(Kind::AllToAll, 256 * MIB, 4, "library", topology);
+        run(&schedule, topology).makespan
+    };
+    let half = (128 * MIB) as f64;
+    assert_close(time(&topology), half / (0.8 * 0.35 * 26.3 * GB), 0.01);
+    topology.contention.fill(None);
+    assert_close(time(&topology), half / (0.8 * 26.3 * GB), 0.01);
+}
+
 /// Eight GPUs on two NUMA domains: the ring takes 7 steps and crosses the socket link only between
 /// gpu3 and gpu4 and between gpu7 and gpu0, once per step and direction.
 #[test]

@@ -61,6 +61,8 @@ pub struct GemmTime {
     pub hbm_bytes: f64,
     /// Seconds if waves were not quantised (tiles split without loss).
     pub unquantised: f64,
+    /// Seconds of one wave: the least that any of its tiles takes.
+    pub wave: f64,
 }
 
 /// A GEMM `m × k` times `k × n` on `sms` SMs of `device` (at least one, at most all it has);
@@ -73,6 +75,7 @@ pub fn gemm(device: &Device, dtype: DType, m: u64, n: u64, k: u64, sms: u32) -> 
         overhead: model.overhead * factor,
         hbm_bytes: model.hbm_bytes,
         unquantised: model.unquantised * factor,
+        wave: model.wave * factor,
     })
 }
 
@@ -108,6 +111,7 @@ pub fn model(device: &Device, dtype: DType, m: u64, n: u64, k: u64, sms: u32) ->
         overhead,
         hbm_bytes: best.bytes,
         unquantised: overhead + unquantised,
+        wave: best.seconds / best.waves,
     })
 }
 

@@ -41,6 +41,7 @@ pub(super) struct Shape {
 pub(super) struct Choice {
     pub seconds: f64,
     pub unquantised: f64,
+    pub waves: f64,
     pub bytes: f64,
 }
 
@@ -65,7 +66,8 @@ pub(super) fn choices<'a>(
         let bytes = traffic(device, shape, (tm, tn), (rows, columns), split, sms);
         let memory = bytes / device.hbm.get();
         let part = (shape.k / split).ceil();
-        let compute = (tiles / sms).ceil() * tile_time(part);
+        let waves = (tiles / sms).ceil();
+        let compute = waves * tile_time(part);
         let fraction = shape.m * shape.n / (tm * tn);
         let smooth = fraction / sms * tile_time(shape.k);
         let double = split * 2.0;
@@ -76,6 +78,7 @@ pub(super) fn choices<'a>(
         Some(Choice {
             seconds: compute.max(memory),
             unquantised: smooth.max(memory),
+            waves,
             bytes,
         })
     })

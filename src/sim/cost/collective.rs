@@ -1,5 +1,7 @@
 //! Collectives of the library.
 
+use rustc_hash::FxHashMap;
+
 use super::{Cost, Costs};
 use crate::schedule::{Collective, CollectiveKind, Slice};
 use crate::sim::SimError;
@@ -44,9 +46,11 @@ impl Costs<'_> {
             CollectiveKind::AllToAll => (largest(|m| &m.input) / n as f64 * steps, 2.0, 1.0),
         };
         let mut latency = 0f64;
+        let mut flows = FxHashMap::default();
         for (from, to, share) in self.channels(collective.kind, &gpus)? {
-            latency = latency.max(self.edge(from, to, share, usages)?);
+            latency = latency.max(self.edge(from, to, share, usages, &mut flows)?);
         }
+        self.crowd(&flows, usages);
         for &gpu in &gpus {
             self.machine.use_memory(gpu, accesses, usages);
         }
@@ -97,6 +101,21 @@ impl Costs<'_> {
         Ok(forward)
     }
 
+    /// The collective is one flow to the solver; where several of its pairs share a link, the
+    /// link's contention curve counts each of them.
+    fn crowd(&self, flows: &FxHashMap<LinkId, u32>, usages: &mut [Usage]) {
+        if !self.options.terms.contention {
+            return;
+        }
+        let topology = self.machine.topology;
+        for usage in usages {
+            let link = LinkId::new(usage.resource as usize);
+            if let Some(&flows) = flows.get(&link).filter(|flows| **flows > 1) {
+                usage.per_unit *= topology.capacity(link, 1) / topology.capacity(link, flows);
+            }
+        }
+    }
+
     /// Whether each of these pairs has one direct link.
     fn own_links(&mut self, pairs: &[(u32, u32, f64)]) -> Result<bool, SimError> {
         for &(from, to, _) in pairs {
@@ -119,13 +138,15 @@ impl Costs<'_> {
     }
 
     /// One edge of a collective: uses every leg of every path at once (the library pipelines
-    /// through staging buffers), less efficiently than a copy engine. Returns its latency [s].
+    /// through staging buffers), less efficiently than a copy engine. Counts itself among the
+    /// `flows` of its links; returns its latency [s].
     fn edge(
         &mut self,
         from: u32,
         to: u32,
         per_unit: f64,
         usages: &mut Vec<Usage>,
+        flows: &mut FxHashMap<LinkId, u32>,
     ) -> Result<f64, SimError> {
         if from == to {
             return Ok(0.0);
@@ -138,6 +159,7 @@ impl Costs<'_> {
                     let efficiency = self.library_efficiency(from, *link);
                     let use_per_unit = per_unit * path.share / efficiency;
                     self.machine.use_links(&[*link], use_per_unit, usages);
+                    *flows.entry(*link).or_insert(0) += 1;
                 }
             }
             latency = latency.max(path.legs.iter().map(|leg| leg.latency.get()).sum());

@@ -20,6 +20,7 @@ impl Costs<'_> {
         })?;
         if !self.options.terms.wave_quantisation {
             time.seconds = time.unquantised.min(time.seconds);
+            time.wave = 0.0;
         }
         if !self.options.terms.sync_and_launch {
             time.seconds = (time.seconds - time.overhead).max(0.0);
@@ -57,6 +58,7 @@ impl Costs<'_> {
             sum.unquantised += one.unquantised;
             sum.hbm_bytes += one.hbm_bytes;
             sum.overhead = sum.overhead.max(one.overhead);
+            sum.wave = sum.wave.max(one.wave);
         }
         Ok(sum)
     }

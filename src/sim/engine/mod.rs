@@ -34,6 +34,8 @@ pub(super) enum Event {
     Flow(u32),
     /// A fused kernel's first tile group may open.
     Open(u32),
+    /// The last tiles of a fused kernel have ended, with its last task.
+    Drained(u32),
 }
 
 /// State of one simulation.
@@ -218,6 +220,10 @@ impl<'a> Engine<'a> {
             Event::Ready(step) => self.step_ready(step, now),
             Event::Flow(unit) if unit >= STRETCH => self.stretch_flows(unit - STRETCH, now),
             Event::Flow(task) => self.task_flows(task, now),
+            Event::Drained(task) => {
+                self.ended_now.push(task);
+                Ok(())
+            }
             Event::Open(launch) => {
                 let first = self.graph.launch_first[launch as usize];
                 self.condition(first, now, Cause::Start, now);
@@ -343,6 +349,11 @@ impl<'a> Engine<'a> {
                 self.one_ended(task, now);
             }
             Work::Compute(_) => {
+                let done = self.last_tile(task, now);
+                if done > now * (1.0 + TIE) && self.next_in_launch(task).is_none() {
+                    self.events.push(done, Event::Drained(task));
+                    return Ok(());
+                }
                 self.release_kernel(task, now)?;
                 self.one_ended(task, now);
             }
@@ -355,24 +366,39 @@ impl<'a> Engine<'a> {
         self.ended += 1;
         self.spans[task as usize].end = now;
         let cause = Cause::Task(TaskId(task));
-        let here = self.schedule.tasks[task as usize];
+        let done = self.last_tile(task, now);
         let next = self.graph.next_in_lane[task as usize];
-        if next != NONE {
-            let same_launch = next < self.graph.tasks
-                && here.launch.is_some()
-                && self.schedule.tasks[next as usize].launch == here.launch;
+        if let Some(next) = self.next_in_launch(task) {
+            self.kernels.follows(task, next);
+            self.condition(next, now, cause, now);
+        } else if next != NONE {
             let lane = self.costs.device(self.costs.gpu(task)).costs.lane;
-            let gap = if same_launch {
-                0.0
-            } else {
-                self.costs.fixed(lane)
-            };
-            self.condition(next, now + gap, cause, now);
+            self.condition(next, now + self.costs.fixed(lane), cause, now);
         }
         for k in 0..self.graph.successors(task).len() {
             let (step, via) = self.graph.successors(task)[k];
-            let delay = self.hand_off(task, step, via);
-            self.condition(step, now + delay, cause, now);
+            let at = done + self.hand_off(task, step, via);
+            if step < self.graph.tasks {
+                self.kernels.opens(step, at);
+            }
+            self.condition(step, at, cause, now);
+        }
+    }
+
+    /// The next task in the lane, if it is of the same fused kernel.
+    fn next_in_launch(&self, task: u32) -> Option<u32> {
+        let launch = self.schedule.tasks[task as usize].launch?;
+        let next = self.graph.next_in_lane[task as usize];
+        let after = self.schedule.tasks.get(next as usize)?;
+        (after.launch == Some(launch)).then_some(next)
+    }
+
+    /// When what `task` wrote is there, its share of the kernel's time being over at `now`.
+    fn last_tile(&self, task: u32, now: f64) -> f64 {
+        let t = &self.schedule.tasks[task as usize];
+        match (t.launch, self.costs.gemm_shape(task)) {
+            (Some(launch), Some(_)) => self.kernels.last_tile(task, launch, now),
+            _ => now,
         }
     }
 
