@@ -9,6 +9,17 @@
 //! finds nothing is evidence only.
 //!
 //! Nothing is shared with [`super::verify`] but the schedule itself.
+//!
+//! ```
+//! use duet::schedule::{interpret, json};
+//! let text = include_str!(concat!(env!("CARGO_MANIFEST_DIR"), "/examples/two-gpu.json"));
+//! let mut schedule = json::read(text, "two-gpu.json").unwrap();
+//! assert_eq!(interpret(&schedule, 1, 20), Ok(()));
+//! // The last task waits for rank 0's rows of A; without that it multiplies what is not there yet.
+//! schedule.deps.pop();
+//! *schedule.dep_start.last_mut().unwrap() -= 1;
+//! assert!(interpret(&schedule, 1, 20).is_err());
+//! ```
 
 mod check;
 mod machine;
