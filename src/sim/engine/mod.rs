@@ -6,20 +6,21 @@
 
 use super::cost::Costs;
 use super::fluid::{Fluid, TIE, Usage};
-use super::graph::{Graph, NONE};
+use super::graph::Graph;
 use super::kernels::Kernels;
 use super::machine::{Machine, Way};
 use super::pool::Pool;
 use super::queue::Queue;
 use super::staging::Staging;
 use super::{Options, SimError, host};
-use crate::schedule::{CollectiveId, Mover, Schedule, TaskId, Via, Work};
+use crate::schedule::{CollectiveId, Mover, Schedule, TaskId, Work};
 use crate::timeline::{Bound, Cause, LinkUse, Sample, Span, Timeline};
 use crate::topology::Topology;
 
 /// Flow tags and engine requests from here on are stretches of staged transfers; below, tasks.
 pub(super) const STRETCH: u32 = 1 << 31;
 
+mod ended;
 mod flowing;
 mod transfer;
 
@@ -312,111 +313,6 @@ impl<'a> Engine<'a> {
             None => self.ended_now.push(task),
         }
         Ok(())
-    }
-
-    /// Marks a task as ended at this instant.
-    pub fn end_task(&mut self, task: u32) {
-        self.ended_now.push(task);
-    }
-
-    fn task_ended(&mut self, task: u32, now: f64) -> Result<(), SimError> {
-        match self.schedule.tasks[task as usize].work {
-            Work::Collective(id) => {
-                for k in 0..self.schedule.collectives[id.index()].members.len() {
-                    let member = self.schedule.collectives[id.index()].members[k].task.0;
-                    self.spans[member as usize].bound = self.spans[task as usize].bound;
-                    self.release_kernel(member, now)?;
-                    self.one_ended(member, now);
-                }
-            }
-            Work::Transfer { from, to, mover } => {
-                let (src, dst) = (self.costs.gpu_of(&from), self.costs.gpu_of(&to));
-                if !self.release_kernel(task, now)?
-                    && mover == Mover::CopyEngine
-                    && src != dst
-                    && self.schedule.bytes(&from) > 0
-                    && self.options.terms.communication
-                    && !self.staging.was_staged(task)
-                {
-                    let gpu = self.costs.gpu(task);
-                    let kind = if gpu == src {
-                        EngineKind::PeerOut
-                    } else {
-                        EngineKind::PeerIn
-                    };
-                    self.release_engine(gpu, kind, task, now)?;
-                }
-                self.one_ended(task, now);
-            }
-            Work::Compute(_) => {
-                let done = self.last_tile(task, now);
-                if done > now * (1.0 + TIE) && self.next_in_launch(task).is_none() {
-                    self.events.push(done, Event::Drained(task));
-                    return Ok(());
-                }
-                self.release_kernel(task, now)?;
-                self.one_ended(task, now);
-            }
-        }
-        Ok(())
-    }
-
-    /// Tells everything that waits for `task`.
-    fn one_ended(&mut self, task: u32, now: f64) {
-        self.ended += 1;
-        self.spans[task as usize].end = now;
-        let cause = Cause::Task(TaskId(task));
-        let done = self.last_tile(task, now);
-        let next = self.graph.next_in_lane[task as usize];
-        if let Some(next) = self.next_in_launch(task) {
-            self.kernels.follows(task, next);
-            self.condition(next, now, cause, now);
-        } else if next != NONE {
-            let lane = self.costs.device(self.costs.gpu(task)).costs.lane;
-            self.condition(next, now + self.costs.fixed(lane), cause, now);
-        }
-        for k in 0..self.graph.successors(task).len() {
-            let (step, via) = self.graph.successors(task)[k];
-            let at = done + self.hand_off(task, step, via);
-            if step < self.graph.tasks {
-                self.kernels.opens(step, at);
-            }
-            self.condition(step, at, cause, now);
-        }
-    }
-
-    /// The next task in the lane, if it is of the same fused kernel.
-    fn next_in_launch(&self, task: u32) -> Option<u32> {
-        let launch = self.schedule.tasks[task as usize].launch?;
-        let next = self.graph.next_in_lane[task as usize];
-        let after = self.schedule.tasks.get(next as usize)?;
-        (after.launch == Some(launch)).then_some(next)
-    }
-
-    /// When what `task` wrote is there, its share of the kernel's time being over at `now`.
-    fn last_tile(&self, task: u32, now: f64) -> f64 {
-        let t = &self.schedule.tasks[task as usize];
-        match (t.launch, self.costs.gemm_shape(task)) {
-            (Some(launch), Some(_)) => self.kernels.last_tile(task, launch, now),
-            _ => now,
-        }
-    }
-
-    /// From the end of `task` to `step` knowing of it [s].
-    fn hand_off(&self, task: u32, step: u32, via: Via) -> f64 {
-        let waiting = match step.checked_sub(self.graph.tasks) {
-            Some(launch) => self.graph.launch_first[launch as usize],
-            None => step,
-        };
-        let (here, there) = (self.costs.gpu(task), self.costs.gpu(waiting));
-        let c = &self.costs.device(there).costs;
-        self.costs.fixed(match via {
-            Via::Lane | Via::Launch => return 0.0,
-            Via::Event if here == there => c.event,
-            Via::Event => c.event_peer,
-            Via::StreamFlag => c.stream_flag,
-            Via::KernelFlag => c.kernel_flag,
-        })
     }
 
     /// A member of a collective has its SMs; the last one starts it for all.
