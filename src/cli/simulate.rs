@@ -8,13 +8,16 @@ use super::args::{MachineArgs, OperatorArgs, RunArgs};
 use super::error::Failure;
 use super::evaluate::{self, Judge};
 use super::output::{Format, OutputArgs, write_file};
-use crate::input::decode;
+use crate::input::{decode, read_file};
 use crate::report::simulation::{self, Simulation};
 use crate::report::trace;
 use crate::schedule::{self, Schedule};
 use crate::strategy;
 use crate::timeline::critical_path;
 use crate::topology::Topology;
+
+/// Largest schedule file [bytes].
+const LARGEST: u64 = 1 << 30;
 
 #[derive(Args, Debug)]
 pub struct SimulateArgs {
@@ -117,7 +120,7 @@ fn from_file<'t>(
     topology: &'t Topology,
     args: &SimulateArgs,
 ) -> Result<(Judge<'t>, Schedule), Failure> {
-    let bytes = std::fs::read(path).map_err(|error| {
+    let bytes = read_file(path, LARGEST).map_err(|error| {
         Failure::Input(format!("error: cannot read `{}`: {error}", path.display()))
     })?;
     let name = path.display().to_string();

@@ -17,13 +17,18 @@
 //!
 //! Field names are those of [`super::set`].
 
+use std::path::Path;
+
 use super::fields::{MAPS, slots};
 use super::section::{Section, entry_of, map_of};
 use super::shipped::{PROFILES, names};
 use super::{DType, Device, gemm, ideal, measured, source};
 use crate::input::yaml::{self, Node};
-use crate::input::{Diagnostics, Fields, decode, did_you_mean};
+use crate::input::{Diagnostics, Fields, decode, did_you_mean, read_file};
 use crate::units::FlopsPerSecond;
+
+/// Largest profile [bytes].
+const LARGEST: u64 = 16 << 20;
 
 /// Why there is no profile; the text is complete, with the place in the file and the remedy.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -56,10 +61,11 @@ pub fn load(name_or_path: &str) -> Result<Device, DeviceError> {
             remedy: did_you_mean(name_or_path, names().iter().copied()),
         });
     }
-    let bytes = std::fs::read(name_or_path).map_err(|error| DeviceError::Unreadable {
-        path: name_or_path.to_owned(),
-        reason: error.to_string(),
-    })?;
+    let bytes =
+        read_file(Path::new(name_or_path), LARGEST).map_err(|error| DeviceError::Unreadable {
+            path: name_or_path.to_owned(),
+            reason: error.to_string(),
+        })?;
     let text = decode(name_or_path, &bytes).map_err(DeviceError::Invalid)?;
     parse(text, name_or_path)
 }

@@ -24,10 +24,12 @@
 
 mod diagnostic;
 mod fields;
+mod file;
 pub mod json;
 mod suggest;
 pub mod yaml;
 
 pub use diagnostic::{Diagnostic, Diagnostics, Span, decode, span_at};
 pub use fields::Fields;
+pub use file::read as read_file;
 pub use suggest::{closest, did_you_mean, list};

@@ -116,16 +116,28 @@ fn explain_from(
     })
 }
 
-/// Compute time of the busiest GPU: the spans of its compute tasks.
+/// Compute time of the busiest GPU: the time in which some compute task of it runs. A reduction
+/// beside a GEMM counts once, so that no GPU is busier than the makespan.
 fn busiest(schedule: &Schedule, topology: &Topology, timeline: &Timeline) -> f64 {
-    let mut busy = vec![0.0; topology.gpus.len()];
+    let mut spans = vec![Vec::new(); topology.gpus.len()];
     for (task, span) in schedule.tasks.iter().zip(&timeline.spans) {
         if matches!(task.work, Work::Compute(_)) {
             let gpu = schedule.placement[task.rank.0 as usize];
-            busy[gpu as usize] += span.end - span.start;
+            spans[gpu as usize].push((span.start, span.end));
         }
     }
-    busy.into_iter().fold(0.0, f64::max)
+    spans.into_iter().map(covered).fold(0.0, f64::max)
+}
+
+/// How much time the union of `spans` takes.
+fn covered(mut spans: Vec<(f64, f64)>) -> f64 {
+    spans.sort_by(|a, b| a.0.total_cmp(&b.0));
+    let (mut total, mut until) = (0.0, f64::NEG_INFINITY);
+    for (start, end) in spans {
+        total += (end - start.max(until)).max(0.0);
+        until = until.max(end);
+    }
+    total
 }
 
 /// Time of the fastest unsplit GEMM of one rank with its start [s]; 0 for a bare collective.

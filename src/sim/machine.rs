@@ -3,12 +3,14 @@
 //! Resource r < L is link direction r; L ≤ r < L + S is shared capacity r − L; the rest are the
 //! memories of the GPUs. Only finite ones are ever used.
 
+use std::sync::Arc;
+
 use super::SimError;
 use super::Terms;
 use super::fluid::{Fluid, Usage};
 use crate::timeline::Bound;
 use crate::topology::route::Router;
-use crate::topology::{LinkId, NodeId, Path, Topology};
+use crate::topology::{Contention, LinkId, NodeId, Path, Topology};
 
 /// Resources and routes.
 #[derive(Debug)]
@@ -91,11 +93,19 @@ impl<'t> Machine<'t> {
         if !self.contention {
             return fluid;
         }
+        let tabulate = |curve: &Contention| -> Arc<[f64]> {
+            let most = curve.0.last().map_or(1, |(flows, _)| *flows);
+            (1..=most).map(|n| curve.efficiency(n)).collect()
+        };
+        let curves: Vec<Option<Arc<[f64]>>> = self
+            .topology
+            .contention
+            .iter()
+            .map(|curve| curve.as_ref().map(tabulate))
+            .collect();
         for (l, link) in self.topology.graph.edge_weights().enumerate() {
-            if let Some(curve) = &self.topology.contention[link.kind as usize] {
-                let most = curve.0.last().map_or(1, |(flows, _)| *flows);
-                let factors: Vec<f64> = (1..=most).map(|n| curve.efficiency(n)).collect();
-                fluid.set_curve(l as u32, &factors);
+            if let Some(factors) = &curves[link.kind as usize] {
+                fluid.set_curve(l as u32, Arc::clone(factors));
             }
         }
         fluid

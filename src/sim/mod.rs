@@ -36,6 +36,7 @@ use crate::schedule::Schedule;
 use crate::timeline::Timeline;
 use crate::topology::Topology;
 use crate::topology::route::RouteError;
+use crate::units::Bytes;
 
 /// How the host hands the work to the GPUs.
 #[derive(Copy, Clone, Debug, Default, PartialEq, Eq)]
@@ -114,6 +115,15 @@ pub enum SimError {
         want: u32,
         have: u32,
         device: String,
+    },
+    /// Staged transfers would move more chunks than can be simulated.
+    #[error(
+        "{task} is staged in chunks of {chunk}: with it, more than {most} chunks move; state larger ones with `staging_chunk` or `chunk`"
+    )]
+    TooManyChunks {
+        task: String,
+        chunk: Bytes,
+        most: u64,
     },
     /// Tasks wait for one another for ever.
     #[error(

@@ -8,8 +8,11 @@
 use super::SimError;
 use super::cost::Cost;
 use super::engine::{Engine, EngineKind, Event, STRETCH};
-use crate::schedule::Mover;
+use crate::schedule::{Mover, TaskId};
 use crate::topology::{Leg, Path};
+
+/// Most chunks that one simulation moves, each leg counted.
+const MOST_CHUNKS: u64 = 1 << 21;
 
 /// One leg of one path of a task.
 #[derive(Clone, Debug)]
@@ -33,6 +36,8 @@ struct Stretch {
 #[derive(Debug, Default)]
 pub(super) struct Staging {
     stretches: Vec<Stretch>,
+    /// Chunks of all of them.
+    chunks: u64,
     /// Paths of each staged task that have not landed.
     paths_left: rustc_hash::FxHashMap<u32, u32>,
 }
@@ -68,6 +73,16 @@ impl Engine<'_> {
                 _ => bytes,
             };
             let chunks = (bytes / chunk).ceil().max(1.0);
+            // Saturates at u64::MAX.
+            let moves = (chunks * path.legs.len() as f64) as u64;
+            self.staging.chunks = self.staging.chunks.saturating_add(moves);
+            if self.staging.chunks > MOST_CHUNKS {
+                return Err(SimError::TooManyChunks {
+                    task: self.costs.schedule.describe(TaskId(task)),
+                    chunk: path.chunk,
+                    most: MOST_CHUNKS,
+                });
+            }
             let first = self.staging.stretches.len() as u32;
             for (k, leg) in path.legs.iter().enumerate() {
                 let stretch = Stretch {

@@ -6,7 +6,7 @@ use std::path::Path;
 use super::read::{parse, profile};
 use super::{Topology, TopologyError};
 use crate::input::yaml::Node;
-use crate::input::{Diagnostics, closest, decode};
+use crate::input::{Diagnostics, closest, decode, read_file};
 
 /// Largest file that is read [bytes].
 const LARGEST: u64 = 256 << 20;
@@ -74,11 +74,7 @@ pub fn load(name_or_path: &str, sets: &[String]) -> Result<Topology, TopologyErr
         reason,
     };
     let path = Path::new(name_or_path);
-    let size = std::fs::metadata(path).map_err(|error| unreadable(error.to_string()))?;
-    if size.len() > LARGEST {
-        return Err(unreadable(format!("larger than {} MiB", LARGEST >> 20)));
-    }
-    let bytes = std::fs::read(path).map_err(|error| unreadable(error.to_string()))?;
+    let bytes = read_file(path, LARGEST).map_err(|error| unreadable(error.to_string()))?;
     let text = decode(name_or_path, &bytes).map_err(TopologyError::Invalid)?;
     let base = path.parent().unwrap_or(Path::new(""));
     let resolve = |node: &Node, found: &mut Diagnostics| profile::resolve(node, base, found);

@@ -3,6 +3,7 @@
 use duet::device::DType;
 use duet::operator::{Kind, Operator};
 use duet::schedule::{Builder as ScheduleBuilder, Lane, Mover, Rank, Schedule};
+use duet::sim::{Options, simulate};
 use duet::topology::build::Builder;
 use duet::topology::{self, Topology};
 use duet::units::Bytes;
@@ -79,6 +80,17 @@ fn staged_message_is_pipelined_in_chunks() {
     let time = run(&messages(&[(0, 1)]), &topology).makespan;
     let step = 3e-7 + MIB as f64 / (24.0 * GB);
     assert_close(time, 65.0 * step, 1e-9);
+}
+
+/// 64 MiB in chunks of a byte would be 2²⁷ moves over two legs: refused at once, not performed.
+#[test]
+fn too_many_chunks_are_refused() {
+    let mut topology = staged();
+    topology.staging_chunk = Bytes::new(1);
+    let error = simulate(&messages(&[(0, 1)]), &topology, &Options::default()).unwrap_err();
+    let said = error.to_string();
+    assert!(said.contains("in chunks of 1 B"), "{said}");
+    assert!(said.contains("staging_chunk"), "{said}");
 }
 
 /// Four GPUs bridged in pairs, everything else over PCIe ports into one root; no latency.

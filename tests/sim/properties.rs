@@ -64,7 +64,7 @@ proptest! {
     ) {
         let mut fluid = Fluid::new(&capacities);
         let factors: Vec<f64> = curve.iter().map(|&f| f64::from(f) / 10.0).collect();
-        fluid.set_curve(0, &factors);
+        fluid.set_curve(0, factors.clone().into());
         let mut running: Vec<FlowId> = Vec::new();
         for (k, flow) in flows.iter().enumerate() {
             let usages: Vec<Usage> = (flow.resources.iter())

@@ -43,6 +43,7 @@ mod fill;
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
+use std::sync::Arc;
 
 use ordered_float::OrderedFloat;
 
@@ -174,7 +175,7 @@ struct Member {
 struct Resource {
     capacity: f64,
     /// Capacity factor by number of flows (index n − 1, last one repeats); empty: always 1.
-    curve: Box<[f64]>,
+    curve: Arc<[f64]>,
     /// In `Fluid::dirty`.
     dirty: bool,
     /// A flow came since the last solve.
@@ -232,7 +233,7 @@ impl Fluid {
     pub fn new(capacities: &[f64]) -> Self {
         let resource = |&capacity| Resource {
             capacity,
-            curve: Box::default(),
+            curve: Arc::default(),
             dirty: false,
             grew: false,
             seen: 0,
@@ -264,8 +265,8 @@ impl Fluid {
 
     /// Makes the capacity of `resource` depend on its number of flows: × `factors[n − 1]`, the
     /// last factor for any more.
-    pub fn set_curve(&mut self, resource: u32, factors: &[f64]) {
-        self.resources[resource as usize].curve = factors.into();
+    pub fn set_curve(&mut self, resource: u32, factors: Arc<[f64]>) {
+        self.resources[resource as usize].curve = factors;
         self.mark(resource);
         self.restart = 0.0;
     }

@@ -37,6 +37,7 @@ fn read_kind(
 ) -> Option<()> {
     if node
         .text()
+        .map(|text| text.trim_start_matches(['-', '+', '.']))
         .is_some_and(|text| text.starts_with(|c: char| c.is_ascii_digit()))
     {
         let count = node.whole(key, 0, u64::from(u32::MAX), &mut draft.found)?;

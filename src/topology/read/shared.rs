@@ -10,6 +10,8 @@ use crate::topology::{Contention, LinkId, Shared};
 
 /// Most entries of a contention curve.
 const MOST_POINTS: usize = 1024;
+/// Largest number of flows in one; the simulator tabulates the curve up to there.
+const MOST_FLOWS: u64 = 65_536;
 
 /// Reads `shared:`; `prefix` belongs to the copy that is being made.
 pub(in crate::topology) fn read(node: &Yaml, prefix: &str, draft: &mut Draft) -> Option<()> {
@@ -184,12 +186,7 @@ fn read_curve(index: usize, kind: &str, node: &Yaml, draft: &mut Draft) -> Optio
     }
     let mut curve: Vec<(u32, f64)> = Vec::new();
     for (flows, share) in entries {
-        let count = flows.whole(
-            "a number of flows",
-            1,
-            u64::from(u32::MAX),
-            &mut draft.found,
-        );
+        let count = flows.whole("a number of flows", 1, MOST_FLOWS, &mut draft.found);
         let number = share.number("efficiency", &mut draft.found);
         let (Some(count), Some(number)) = (count, number) else {
             continue;
