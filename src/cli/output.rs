@@ -131,7 +131,7 @@ pub fn print(bytes: &[u8]) -> Result<(), Failure> {
         .and_then(|()| out.flush())
         .map_err(|error| match error.kind() {
             ErrorKind::BrokenPipe => Failure::Closed,
-            _ => Failure::Internal(format!("cannot write to standard output: {error}")),
+            _ => Failure::Internal(format!("error: cannot write to standard output: {error}")),
         })
 }
 
@@ -141,10 +141,9 @@ pub fn print(bytes: &[u8]) -> Result<(), Failure> {
 /// [`Failure::Input`] when the file cannot be written.
 pub fn write_file(path: &Path, bytes: &[u8]) -> Result<(), Failure> {
     let fail = |error: std::io::Error| {
-        // The plain reason: the temporary file's name would only confuse.
-        let error = error
-            .raw_os_error()
-            .map_or(error, std::io::Error::from_raw_os_error);
+        // The plain reason: the temporary file's name, which `tempfile` adds, would only confuse.
+        let text = error.to_string();
+        let error = text.split(" at path ").next().unwrap_or(&text);
         Failure::Input(format!(
             "error: cannot write `{}`: {error}\n  help: name a file in a folder that exists and is writable",
             path.display()

@@ -26,7 +26,8 @@ pub struct Cell {
     pub bandwidth: BytesPerSecond,
     /// Latency of its slowest path.
     pub latency: Seconds,
-    /// Sub-flows by different ways.
+    /// Sub-flows by different ways; 0 where there is none, as between GPUs with a third one between
+    /// them (GPUs do not forward), and on the diagonal.
     pub paths: u32,
     /// Stops in host memory, over all paths.
     pub stops: u32,
@@ -36,7 +37,7 @@ impl Matrix {
     /// Routes all ordered pairs of `gpus` (numbers that the topology has).
     ///
     /// # Errors
-    /// [`RouteError`] when a pair has no route.
+    /// [`RouteError::NoHost`] when a pair would be staged and cannot be.
     pub fn new(topology: &Topology, gpus: &[u32]) -> Result<Self, RouteError> {
         let mut router = Router::new(topology);
         let mut edges = Edges::new(topology, gpus);
@@ -45,7 +46,10 @@ impl Matrix {
         for row in 0..count {
             for column in (0..count).filter(|column| *column != row) {
                 let node = |at: usize| topology.gpus[gpus[at] as usize];
-                let paths = router.paths(node(row), node(column))?;
+                let paths = match router.paths(node(row), node(column)) {
+                    Err(RouteError::Unreachable { .. }) => continue,
+                    paths => paths?,
+                };
                 let edge = edges.edge(row as u32, column as u32)?;
                 let rate = chunked(&paths, edges.alone(edge));
                 cells[row * count + column] = Cell {
@@ -88,6 +92,18 @@ fn chunked(paths: &[Path], rate: f64) -> f64 {
 mod tests {
     use super::super::build::Builder;
     use super::*;
+
+    /// GPUs do not forward: the ends of a line of three have no way, and no error.
+    #[test]
+    fn pairs_without_a_way_stay_empty() {
+        let mut b = Builder::new("line");
+        let gpus = b.gpus(3);
+        b.link(gpus[0], gpus[1], "nvlink", 10e9, 1e-6);
+        b.link(gpus[1], gpus[2], "nvlink", 10e9, 1e-6);
+        let matrix = Matrix::new(&b.build(), &[0, 1, 2]).unwrap();
+        assert_eq!(matrix.cell(0, 2), Cell::default());
+        assert_eq!(matrix.cell(0, 1).bandwidth.get(), 10e9);
+    }
 
     #[test]
     fn one_flow_alone() {

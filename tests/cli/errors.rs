@@ -118,7 +118,11 @@ fn wrong_input_exits_with_3() {
     refused(
         3,
         "compare -o no/such/folder/out.txt",
-        &["cannot write", "help: name a file in a folder"],
+        &[
+            "cannot write",
+            "(os error 2)\n",
+            "help: name a file in a folder",
+        ],
     );
 }
 

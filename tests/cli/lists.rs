@@ -143,3 +143,18 @@ fn help_and_version() {
     let version = format!("duet {}\n", env!("CARGO_PKG_VERSION"));
     duet("--version").assert().success().stdout(version);
 }
+
+/// GPUs linked in a line: the ends have no way, the machine is shown all the same.
+#[test]
+fn pairs_without_a_way_are_shown_as_such() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("line.yaml");
+    let text = "name: line\ngpu: ideal\nnodes: { gpus: 3 }\nlinks:\n  - { between: [[gpu0, gpu1], [gpu1, gpu2]], bandwidth: 10 GB/s, latency: 1 us }\n";
+    std::fs::write(&path, text).unwrap();
+    let show = format!("topology show {}", path.display());
+    assert!(stdout(&show).contains("none: no way but through other GPUs"));
+    let rates = &json(&show)["bandwidth_bytes_per_s"];
+    assert_eq!(rates[0], serde_json::json!([0.0, 10e9, null]));
+    let csv = stdout(&format!("{show} --format csv"));
+    assert!(csv.contains("\n0,2,,,0,0\n"), "{csv}");
+}

@@ -10,7 +10,7 @@ use crate::report::grid::{Paint, clean, paint};
 use crate::report::list::List;
 use crate::report::topology::{dot, matrix, picture, svg};
 use crate::topology::Topology;
-use crate::topology::matrix::Matrix;
+use crate::topology::matrix::{Cell, Matrix};
 
 /// More GPUs than this are not shown in the matrix unless asked for.
 const MATRIX_GPUS: u32 = 16;
@@ -120,12 +120,14 @@ fn machine(topology: &Topology, pairs: &Matrix) -> Value {
             })
         })
         .collect();
-    let rows = |value: fn(crate::topology::matrix::Cell) -> f64| -> Vec<Vec<f64>> {
+    // Without a way there is no number; the diagonal is zero.
+    let rows = |value: fn(Cell) -> f64| -> Vec<Vec<Option<f64>>> {
         let count = pairs.gpus.len();
         (0..count)
             .map(|row| {
                 (0..count)
-                    .map(|column| value(pairs.cell(row, column)))
+                    .map(|column| (column, pairs.cell(row, column)))
+                    .map(|(column, cell)| (cell.paths > 0 || column == row).then(|| value(cell)))
                     .collect()
             })
             .collect()
@@ -159,8 +161,8 @@ fn csv(pairs: &Matrix) -> String {
                 list.row(vec![
                     (*from).into(),
                     (*to).into(),
-                    cell.bandwidth.get().into(),
-                    cell.latency.get().into(),
+                    (cell.paths > 0).then(|| cell.bandwidth.get()).into(),
+                    (cell.paths > 0).then(|| cell.latency.get()).into(),
                     cell.paths.into(),
                     cell.stops.into(),
                 ]);

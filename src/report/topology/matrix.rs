@@ -12,13 +12,18 @@ pub fn bandwidths(topology: &Topology, matrix: &Matrix, look: &Look) -> String {
     for gpu in &matrix.gpus {
         grid = grid.right(names::gpu(topology, *gpu), 0);
     }
-    let (mut staged, mut split) = (false, false);
+    let (mut staged, mut split, mut apart) = (false, false, false);
     for (row, gpu) in matrix.gpus.iter().enumerate() {
         let mut cells = vec![paint(&names::gpu(topology, *gpu), Paint::Bold)];
         for column in 0..matrix.gpus.len() {
             let cell = matrix.cell(row, column);
             if row == column {
                 cells.push(paint("–", Paint::Dim));
+                continue;
+            }
+            if cell.paths == 0 {
+                apart = true;
+                cells.push(paint("none", Paint::Dim));
                 continue;
             }
             staged |= cell.stops > 0;
@@ -35,6 +40,9 @@ pub fn bandwidths(topology: &Topology, matrix: &Matrix, look: &Look) -> String {
     let mut out = grid.draw(look);
     if staged {
         out.push_str("s: staged through host memory\n");
+    }
+    if apart {
+        out.push_str("none: no way but through other GPUs, which do not forward\n");
     }
     if split {
         out.push_str("m: split over several paths\n");
