@@ -1,7 +1,7 @@
 //! The command line: the only room that prints or exits.
 //!
 //! One file per subcommand; each has an `Args` struct and a `run` function that returns a
-//! [`Failure`] instead of exiting.
+//! `Failure` instead of exiting.
 
 mod args;
 mod compare;

@@ -62,9 +62,9 @@ impl DType {
 /// One output tile a GEMM library can choose.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Tile {
-    /// Rows of C [elements].
+    /// Rows of C \[elements\].
     pub m: u32,
-    /// Columns of C [elements].
+    /// Columns of C \[elements\].
     pub n: u32,
     /// Share of an SM's peak that the main loop of this tile reaches [0–1].
     pub efficiency: f64,

@@ -154,7 +154,7 @@ impl Operator {
         }
     }
 
-    /// For a bare collective: each rank's share as rows × columns [elements]; columns are the
+    /// For a bare collective: each rank's share as rows × columns \[elements\]; columns are the
     /// largest power of two up to 1024 that divides the share. `None` for a fused operator, and
     /// where [`Self::check`] fails.
     pub fn share(&self) -> Option<(u32, u32)> {

@@ -103,7 +103,7 @@ impl std::str::FromStr for Kind {
 /// A shape of the operator.
 #[derive(Copy, Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Shape {
-    /// Global GEMM shape [elements].
+    /// Global GEMM shape \[elements\].
     Gemm { m: u64, n: u64, k: u64 },
     /// Size of a bare collective.
     Bytes(Bytes),
@@ -120,7 +120,7 @@ pub struct Operator {
 }
 
 impl Operator {
-    /// A fused operator on the global shape `m × k` times `k × n` [elements], checked.
+    /// A fused operator on the global shape `m × k` times `k × n` \[elements\], checked.
     ///
     /// # Errors
     /// [`OperatorError`], see [`Self::check`].

@@ -145,7 +145,7 @@ impl std::str::FromStr for Layer {
     }
 }
 
-/// A layer's GEMM, global shape [elements].
+/// A layer's GEMM, global shape \[elements\].
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub struct LayerGemm {
     /// The operator under sequence parallelism; without it, GEMM+AR takes GEMM+RS's place.

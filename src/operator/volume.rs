@@ -15,7 +15,7 @@ use super::{Kind, Operator, Shape};
 use crate::units::Flops;
 
 impl Operator {
-    /// `(m, n, k)` of a fused operator, global [elements]; `None` for a bare collective.
+    /// `(m, n, k)` of a fused operator, global \[elements\]; `None` for a bare collective.
     pub const fn mnk(&self) -> Option<(u64, u64, u64)> {
         match self.shape {
             Shape::Gemm { m, n, k } => Some((m, n, k)),
@@ -23,7 +23,7 @@ impl Operator {
         }
     }
 
-    /// The GEMM that one rank computes, unsplit: `(m, n, k)` [elements]. AG+GEMM: `m × k` times
+    /// The GEMM that one rank computes, unsplit: `(m, n, k)` \[elements\]. AG+GEMM: `m × k` times
     /// `k × n/tp`; GEMM+RS and GEMM+AR: `m × k/tp` times `k/tp × n`.
     pub const fn rank_gemm(&self) -> Option<(u64, u64, u64)> {
         let tp = self.tp as u64;
@@ -62,7 +62,7 @@ impl Operator {
         rows.saturating_mul(cols).saturating_mul(self.dtype.size())
     }
 
-    /// The message S in nccl-tests' sense [bytes]: the gathered A for AG+GEMM, the whole partial C
+    /// The message S in nccl-tests' sense \[bytes\]: the gathered A for AG+GEMM, the whole partial C
     /// for GEMM+RS and GEMM+AR, the stated size for a bare collective.
     pub fn message_bytes(&self) -> u64 {
         match (self.kind, self.shape) {

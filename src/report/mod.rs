@@ -81,9 +81,9 @@ pub struct Comparison {
     pub operator: Operator,
     /// `stream` or `graph`.
     pub launch: String,
-    /// Fastest unsplit GEMM of one rank [s]; 0 for a bare collective.
+    /// Fastest unsplit GEMM of one rank \[s\]; 0 for a bare collective.
     pub unsplit_gemm: f64,
-    /// No strategy can be faster [s].
+    /// No strategy can be faster \[s\].
     pub lower_bound: Option<f64>,
     pub expected_error: ExpectedError,
     /// Ascending by makespan; equal ones in the order of the registry.

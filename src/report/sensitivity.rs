@@ -15,14 +15,14 @@ pub struct Gain {
     pub capacity: String,
     /// The overrides that double it, as `--set` takes them.
     pub sets: Vec<String>,
-    /// Makespan with the capacity times `1 + step` [s].
+    /// Makespan with the capacity times `1 + step` \[s\].
     pub step: f64,
     /// `d ln(makespan) / d ln(capacity)` by that step: −0.4 says that 1 % more capacity saves
     /// 0.4 % of the time.
     pub elasticity: f64,
-    /// Makespan of the same strategy with the capacity doubled [s].
+    /// Makespan of the same strategy with the capacity doubled \[s\].
     pub doubled: f64,
-    /// Fastest strategy with the capacity doubled, and its makespan [s].
+    /// Fastest strategy with the capacity doubled, and its makespan \[s\].
     pub best_doubled: (String, f64),
 }
 
@@ -33,7 +33,7 @@ pub struct Sensitivity {
     pub operator: Operator,
     pub launch: String,
     pub strategy: String,
-    /// Makespan as the machine is [s].
+    /// Makespan as the machine is \[s\].
     pub makespan: f64,
     /// Relative growth of the small step.
     pub step: f64,

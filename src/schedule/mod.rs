@@ -68,7 +68,7 @@ id!(
     CollectiveId
 );
 
-/// A half-open range of rows or columns [elements].
+/// A half-open range of rows or columns \[elements\].
 #[derive(Copy, Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Extent {
     pub start: u32,

@@ -29,9 +29,9 @@ use crate::topology::Topology;
 #[derive(Clone, Debug, PartialEq)]
 pub struct Evaluation {
     pub timeline: Timeline,
-    /// The fastest unsplit GEMM of one rank, with its launch [s]; 0 for a bare collective.
+    /// The fastest unsplit GEMM of one rank, with its launch \[s\]; 0 for a bare collective.
     pub gemm_only: f64,
-    /// The same schedule with instant GEMMs [s].
+    /// The same schedule with instant GEMMs \[s\].
     pub comm_only: f64,
     pub explanation: Explanation,
 }
@@ -140,7 +140,7 @@ fn covered(mut spans: Vec<(f64, f64)>) -> f64 {
     total
 }
 
-/// Time of the fastest unsplit GEMM of one rank with its start [s]; 0 for a bare collective.
+/// Time of the fastest unsplit GEMM of one rank with its start \[s\]; 0 for a bare collective.
 /// Ranks that share a GPU compute one after another.
 ///
 /// # Errors

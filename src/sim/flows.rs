@@ -16,9 +16,9 @@ use super::queue::Queue;
 /// One flow.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Flow {
-    /// When it is asked for [s].
+    /// When it is asked for \[s\].
     pub start: f64,
-    /// From being asked for to its first byte [s].
+    /// From being asked for to its first byte \[s\].
     pub latency: f64,
     /// Bytes to move.
     pub bytes: f64,
@@ -28,7 +28,7 @@ pub struct Flow {
     pub resources: Vec<u32>,
 }
 
-/// Finish time of every flow [s]; `capacities` in bytes per second.
+/// Finish time of every flow \[s\]; `capacities` in bytes per second.
 pub fn run(capacities: &[f64], flows: &[Flow]) -> Vec<f64> {
     let mut fluid = Fluid::new(capacities);
     let mut begins = Queue::new();

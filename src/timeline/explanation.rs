@@ -66,7 +66,7 @@ pub struct Explanation {
     /// Seconds by term, one entry per term; they add up to `makespan`. A term is negative where
     /// taking its cause away makes the schedule slower (a later start can avoid a worse clash).
     pub terms: Vec<(Term, f64)>,
-    /// [s].
+    /// \[s\].
     pub makespan: f64,
 }
 

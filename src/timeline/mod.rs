@@ -84,7 +84,7 @@ pub enum Counter {
 pub struct Timeline {
     /// One entry per task, by [`TaskId`].
     pub spans: Vec<Span>,
-    /// End of the last task [seconds].
+    /// End of the last task \[seconds\].
     pub makespan: f64,
     /// By link index; empty where the performer cannot see links.
     pub links: Vec<LinkUse>,

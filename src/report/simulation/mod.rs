@@ -24,9 +24,9 @@ pub struct Simulation<'a> {
     pub expected_error: &'a ExpectedError,
     /// `stream` or `graph`.
     pub launch: &'a str,
-    /// Fastest unsplit GEMM of one rank [s].
+    /// Fastest unsplit GEMM of one rank \[s\].
     pub unsplit_gemm: f64,
-    /// No strategy can be faster [s].
+    /// No strategy can be faster \[s\].
     pub lower_bound: Option<f64>,
     /// From the first task to the last.
     pub critical_path: Vec<TaskId>,

@@ -11,9 +11,9 @@ const GAP: f64 = 22.0;
 const ROW: f64 = 92.0;
 /// Space for a line that meets a box [px].
 const PORT: f64 = 9.0;
-/// Height of a box [px].
+/// Height of a box \[px\].
 pub const HEIGHT: f64 = 40.0;
-/// Width of a character [px], generous, because fonts differ.
+/// Width of a character \[px\], generous, because fonts differ.
 pub const CHARACTER: f64 = 7.6;
 
 /// A box by its centre.

@@ -8,7 +8,7 @@
 //! and the more orders are tried the more surely it is found. What it finds is certain; that it
 //! finds nothing is evidence only.
 //!
-//! Nothing is shared with [`super::verify`] but the schedule itself.
+//! Nothing is shared with [`mod@super::verify`] but the schedule itself.
 //!
 //! ```
 //! use duet::schedule::{interpret, json};

@@ -1,8 +1,8 @@
 //! Generators: whole networks from a few numbers. One file per generator and one line in
 //! [`GENERATORS`].
 //!
-//! A generator reads its keys, asks [`Draft::room`] before it makes anything, and adds nodes and
-//! links to the [`Draft`], which checks them. Inside a copy (`replicate`) names get a prefix.
+//! A generator reads its keys, asks `Draft::room` before it makes anything, and adds nodes and
+//! links to the `Draft`, which checks them. Inside a copy (`replicate`) names get a prefix.
 
 mod dragonfly;
 mod fat_tree;
