@@ -4,8 +4,8 @@ use duet::operator::Kind;
 use duet::schedule::interpret;
 use duet::schedule::verify::{GpuSms, Limits, Verified, verify};
 use duet::schedule::{
-    Builder, CollectiveKind, CollectiveLibrary, Compute, ComputeId, Dep, Extent, Mover, Rank, Role,
-    Schedule, Slice, Task, TaskId, TensorId, Via, Work,
+    Builder, CollectiveKind, CollectiveLibrary, Compute, ComputeId, Dep, Extent, GemmKernel, Mover,
+    Rank, Role, Schedule, Slice, Task, TaskId, TensorId, Via, Work,
 };
 
 use crate::samples;
@@ -185,6 +185,13 @@ fn structure() -> Vec<Fault> {
         }),
         ("kernel flag for a copy engine", ring_all_gather(3), |s| {
             deps_of(s, 3)[0].via = Via::KernelFlag;
+        }),
+        ("kernel flag for a library's kernel", direct(3), |s| {
+            for compute in &mut s.computes {
+                if let Compute::Gemm { kernel, .. } = compute {
+                    *kernel = GemmKernel::Library;
+                }
+            }
         }),
         ("launch of another rank", direct(3), |s| {
             s.launches[0].rank = Rank(1)

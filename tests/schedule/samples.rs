@@ -79,7 +79,7 @@ pub fn gemm(a: Slice, b: Slice, out: Slice, accumulate: bool) -> Compute {
         b,
         out,
         accumulate,
-        kernel: GemmKernel::Library,
+        kernel: GemmKernel::Gated,
         sms: 0,
     }
 }

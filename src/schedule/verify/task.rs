@@ -1,7 +1,9 @@
 //! Structure of one task: operands that agree, waits that can be noticed, kernels in one place.
 
 use super::structure::{Check, overlaps, refuse, slice};
-use crate::schedule::{Compute, Dep, LaunchId, Mover, Rank, Schedule, Slice, TaskId, Via, Work};
+use crate::schedule::{
+    Compute, Dep, GemmKernel, LaunchId, Mover, Rank, Schedule, Slice, TaskId, Via, Work,
+};
 
 /// Checks what a task does; `member`: a collective lists it.
 pub(super) fn work(schedule: &Schedule, id: TaskId, member: bool) -> Check {
@@ -161,6 +163,9 @@ fn via(schedule: &Schedule, id: TaskId, dep: &Dep) -> Check {
         {
             "by a kernel flag, but a copy engine cannot wait for one"
         }
+        Via::KernelFlag if is_library(schedule, task.work) => {
+            "by a kernel flag, but a library's kernel does not look at one"
+        }
         _ => return Ok(()),
     };
     refuse(
@@ -168,6 +173,21 @@ fn via(schedule: &Schedule, id: TaskId, dep: &Dep) -> Check {
         format!("it waits for {} {problem}", schedule.describe(dep.task)),
         "wait by an event or a stream flag",
     )
+}
+
+/// Whether a library's own kernel does the work.
+fn is_library(schedule: &Schedule, work: Work) -> bool {
+    match work {
+        Work::Collective(_) => true,
+        Work::Compute(c) => matches!(
+            schedule.computes[c.index()],
+            Compute::Gemm {
+                kernel: GemmKernel::Library,
+                ..
+            }
+        ),
+        Work::Transfer { .. } => false,
+    }
 }
 
 /// Tasks of a launch are neighbours in one lane of the launch's rank, and once the kernel runs it
