@@ -62,6 +62,11 @@ fn wrong_arguments_exit_with_2() {
         "simulate --schedule x.json --strategy ring",
         &["cannot be used with"],
     );
+    refused(
+        2,
+        "simulate --trace no-such-file --out no-such-file",
+        &["`--out` and `--trace` both name `no-such-file`"],
+    );
     refused(2, "completions tcsh", &["possible values: bash"]);
 }
 
