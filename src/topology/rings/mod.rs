@@ -1,8 +1,9 @@
 //! The best ring over a set of GPUs and the best pair of rings, found on the graph.
 //!
 //! A ring is a directed Hamiltonian cycle; each of its edges is the route that
-//! [`Router`](super::route::Router) finds between two GPUs. Let ring k load resource r (a link direction or a shared capacity) with a_kr bytes per
-//! byte that each edge moves, in f_kr flows. With C_r(f) the capacity under f flows:
+//! [`Router`](super::route::Router) finds between two GPUs. Let ring k load resource r (a link
+//! direction or a shared capacity) with a_kr bytes per byte that each edge moves, in f_kr flows.
+//! With C_r(f) the capacity under f flows:
 //!
 //! - one ring moves x = min_r C_r(f_r) / a_r bytes/s over every edge;
 //! - two rings move x₁ + x₂, the most for which a_1r·x₁ + a_2r·x₂ ≤ C_r(f_1r + f_2r) for all r.
