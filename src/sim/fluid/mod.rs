@@ -40,6 +40,7 @@
 mod certificate;
 mod ends;
 mod fill;
+mod state;
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -48,6 +49,7 @@ use std::sync::Arc;
 use ordered_float::OrderedFloat;
 
 use ends::Ends;
+use state::{Flow, History, Member, Resource, Use};
 
 /// Ends closer than this (relative to the time) are one event.
 pub const TIE: f64 = 1e-12;
@@ -82,121 +84,6 @@ pub enum Limit {
     Own,
     /// This resource, full.
     Resource(u32),
-}
-
-/// What filling looks at: one cache line.
-#[derive(Clone, Debug)]
-#[repr(align(64))]
-struct Flow {
-    /// Speed since `since`.
-    rate: f64,
-    weight: f64,
-    bound: f64,
-    /// Work left at `since`.
-    remaining: f64,
-    /// NaN until first solved.
-    since: f64,
-    /// First of its usages in `Fluid::usages`.
-    first: u32,
-    len: u32,
-    /// Twice the last solve that collected it, plus 1 once frozen in that solve.
-    mark: u32,
-    limit: u32,
-}
-
-const _: () = assert!(size_of::<Flow>() == 64);
-
-/// What a flow is asked about once, at its end.
-#[derive(Copy, Clone, Debug)]
-struct History {
-    work: f64,
-    tag: u32,
-    /// Since when `Flow::limit` holds.
-    limit_since: f64,
-    /// The longest stretch of time with one limit, and that limit.
-    longest: f64,
-    longest_limit: u32,
-}
-
-impl Flow {
-    /// Books the work done at the old speed and goes on at `rate`.
-    fn set_rate(&mut self, rate: f64, limit: u32, now: f64, history: &mut History) {
-        if limit != self.limit || self.since.is_nan() {
-            history.leave(self.limit, now);
-            self.limit = limit;
-        }
-        if self.since.is_nan() {
-            self.since = now;
-        } else if rate != self.rate {
-            self.remaining = (self.remaining - self.rate * (now - self.since)).max(0.0);
-            self.since = now;
-        }
-        self.rate = rate;
-    }
-
-    /// When it ends at its present speed.
-    fn end(&self) -> f64 {
-        self.since + self.remaining / self.rate
-    }
-
-    /// Its usages' places in `Fluid::usages`.
-    const fn range(&self) -> std::ops::Range<usize> {
-        self.first as usize..(self.first + self.len) as usize
-    }
-}
-
-impl History {
-    /// The limit that held until `now` gives way to another.
-    fn leave(&mut self, limit: u32, now: f64) {
-        let stretch = now - self.limit_since;
-        if stretch > self.longest {
-            (self.longest, self.longest_limit) = (stretch, limit);
-        }
-        self.limit_since = now;
-    }
-}
-
-/// A usage with its place in the resource's member list.
-#[derive(Copy, Clone, Debug)]
-struct Use {
-    per_unit: f64,
-    resource: u32,
-    place: u32,
-}
-
-/// A flow in a resource's member list, and which of its usages this is.
-#[derive(Copy, Clone, Debug)]
-struct Member {
-    flow: u32,
-    usage: u32,
-}
-
-#[derive(Clone, Debug)]
-struct Resource {
-    capacity: f64,
-    /// Capacity factor by number of flows (index n − 1, last one repeats); empty: always 1.
-    curve: Arc<[f64]>,
-    /// In `Fluid::dirty`.
-    dirty: bool,
-    /// A flow came since the last solve.
-    grew: bool,
-    /// The last solve that reached it.
-    seen: u32,
-    /// While filling: capacity not yet given away, Σ a·w of the flows not yet frozen, their number,
-    /// and the number when `weight` was last summed afresh.
-    left: f64,
-    weight: f64,
-    open: u32,
-    fresh: u32,
-}
-
-impl Resource {
-    fn capacity(&self, flows: usize) -> f64 {
-        match self.curve.get(flows.min(self.curve.len()).wrapping_sub(1)) {
-            Some(factor) => self.capacity * factor,
-            None => self.capacity,
-        }
-    }
 }
 
 /// Flows over resources, with their speeds and ends.
