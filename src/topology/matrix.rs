@@ -50,7 +50,7 @@ impl Matrix {
                     Err(RouteError::Unreachable { .. }) => continue,
                     paths => paths?,
                 };
-                let edge = edges.edge(row as u32, column as u32)?;
+                let edge = edges.edge(row as u32, column as u32);
                 let rate = chunked(&paths, edges.alone(edge));
                 cells[row * count + column] = Cell {
                     bandwidth: BytesPerSecond::of(rate),

@@ -49,3 +49,13 @@ fn all_to_all_over_a_ring_of_8_gpus_hop_by_hop() {
     assert_close(timeline.makespan, 4.0 * ALPHA + 10.0 * T, EXACT);
     assert_close(timeline.makespan, 211.715_20 * US, EXACT);
 }
+
+/// Where neighbours have links of their own, the library runs its channels both ways round; pairs
+/// that are no neighbours need no route. 7 steps of α, and 7 messages at twice the bandwidth.
+#[test]
+fn library_uses_both_directions_between_neighbours() {
+    let topology = gpu_ring(8, 50.0 * GB, ALPHA);
+    let schedule = collective(Kind::AllGather, 8 * MIB, 8, "library", &topology);
+    let timeline = run(&schedule, &topology);
+    assert_close(timeline.makespan, 7.0 * (ALPHA + T / 2.0), EXACT);
+}

@@ -47,7 +47,7 @@ impl Costs<'_> {
         };
         let mut latency = 0f64;
         let mut flows = FxHashMap::default();
-        for (from, to, share) in self.channels(collective.kind, &gpus)? {
+        for (from, to, share) in self.channels(collective.kind, &gpus) {
             latency = latency.max(self.edge(from, to, share, usages, &mut flows)?);
         }
         self.crowd(&flows, usages);
@@ -72,11 +72,7 @@ impl Costs<'_> {
     /// member sends. An all-to-all uses every pair. The others run round the members' ring; where
     /// every hop is a link of its own, the library lays further channels over links that the ring
     /// leaves idle: over all pairs of a full mesh (n − 1 rings that share no link), or backwards.
-    fn channels(
-        &mut self,
-        kind: CollectiveKind,
-        gpus: &[u32],
-    ) -> Result<Vec<(u32, u32, f64)>, SimError> {
+    fn channels(&mut self, kind: CollectiveKind, gpus: &[u32]) -> Vec<(u32, u32, f64)> {
         let n = gpus.len();
         let pairs = |share: f64| -> Vec<(u32, u32, f64)> {
             let others = |i: usize| gpus[..i].iter().chain(&gpus[i + 1..]);
@@ -86,7 +82,7 @@ impl Costs<'_> {
         };
         let all = pairs(1.0 / (n - 1) as f64);
         if kind == CollectiveKind::AllToAll {
-            return Ok(all);
+            return all;
         }
         let ring = (0..n).map(|i| (gpus[i], gpus[(i + 1) % n], 1.0));
         let forward: Vec<(u32, u32, f64)> = ring.collect();
@@ -94,11 +90,11 @@ impl Costs<'_> {
             .flat_map(|&(from, to, _)| [(from, to, 0.5), (to, from, 0.5)])
             .collect();
         for candidate in [all, both] {
-            if self.own_links(&candidate)? {
-                return Ok(candidate);
+            if self.own_links(&candidate) {
+                return candidate;
             }
         }
-        Ok(forward)
+        forward
     }
 
     /// The collective is one flow to the solver; where several of its pairs share a link, the
@@ -116,17 +112,13 @@ impl Costs<'_> {
         }
     }
 
-    /// Whether each of these pairs has one direct link.
-    fn own_links(&mut self, pairs: &[(u32, u32, f64)]) -> Result<bool, SimError> {
-        for &(from, to, _) in pairs {
-            let direct = from != to
-                && matches!(self.machine.way(from, to)?, Way::Direct(_))
-                && self.machine.recent_links(from).len() == 1;
-            if !direct {
-                return Ok(false);
-            }
-        }
-        Ok(true)
+    /// Whether each of these pairs has one direct link; pairs without a way have none.
+    fn own_links(&mut self, pairs: &[(u32, u32, f64)]) -> bool {
+        pairs.iter().all(|&(from, to, _)| {
+            from != to
+                && matches!(self.machine.way(from, to), Ok(Way::Direct(_)))
+                && self.machine.recent_links(from).len() == 1
+        })
     }
 
     /// SMs a collective holds on each member.

@@ -37,7 +37,13 @@ pub(in crate::topology) struct Edges<'t> {
     known: FxHashMap<(u32, u32), Edge>,
     /// Link → shared capacities it belongs to, as (link, place) sorted.
     members: Vec<(u32, u32)>,
+    /// Why the first pair found without a route has none.
+    pub gap: Option<RouteError>,
 }
+
+/// Bytes/s between GPUs that have no route: below the least bandwidth a link may have, so that
+/// any ring along routes beats one with a gap.
+pub(super) const GAP: f64 = 1e-6;
 
 impl<'t> Edges<'t> {
     pub fn new(topology: &'t Topology, gpus: &'t [u32]) -> Self {
@@ -54,6 +60,7 @@ impl<'t> Edges<'t> {
             uses: Vec::new(),
             known: FxHashMap::default(),
             members,
+            gap: None,
         }
     }
 
@@ -62,16 +69,22 @@ impl<'t> Edges<'t> {
         self.gpus.len()
     }
 
-    /// Number of link directions and shared capacities.
+    /// Number of link directions and shared capacities, and one for all gaps.
     pub fn resources(&self) -> usize {
-        self.topology.graph.edge_count() + self.topology.shared.len()
+        self.topology.graph.edge_count() + self.topology.shared.len() + 1
+    }
+
+    /// Bytes/s of a resource beyond the links.
+    fn beyond_links(&self, place: usize) -> f64 {
+        let shared = self.topology.shared.get(place);
+        shared.map_or(GAP, |shared| shared.bandwidth.get())
     }
 
     /// Bytes/s of `resource` under `flows` flows.
     pub fn capacity(&self, resource: u32, flows: u32) -> f64 {
         let links = self.topology.graph.edge_count();
         match (resource as usize).checked_sub(links) {
-            Some(shared) => self.topology.shared[shared].bandwidth.get(),
+            Some(place) => self.beyond_links(place),
             None => (self.topology).capacity(LinkId::new(resource as usize), flows),
         }
     }
@@ -80,7 +93,7 @@ impl<'t> Edges<'t> {
     pub fn most(&self, resource: u32, flows: u32) -> f64 {
         let links = self.topology.graph.edge_count();
         match (resource as usize).checked_sub(links) {
-            Some(shared) => self.topology.shared[shared].bandwidth.get(),
+            Some(place) => self.beyond_links(place),
             None => {
                 let link = LinkId::new(resource as usize);
                 self.topology.best_capacity_from(link, flows)
@@ -92,10 +105,10 @@ impl<'t> Edges<'t> {
     pub fn name(&self, resource: u32) -> String {
         let graph = &self.topology.graph;
         if let Some(shared) = (resource as usize).checked_sub(graph.edge_count()) {
-            return format!(
-                "the shared capacity `{}`",
-                self.topology.shared[shared].name
-            );
+            return match self.topology.shared.get(shared) {
+                Some(shared) => format!("the shared capacity `{}`", shared.name),
+                None => "a pair of GPUs without a route".to_owned(),
+            };
         }
         let ends = graph.edge_endpoints(LinkId::new(resource as usize));
         ends.map_or_else(String::new, |(from, to)| {
@@ -103,14 +116,14 @@ impl<'t> Edges<'t> {
         })
     }
 
-    /// The edge between two places in `gpus`.
-    pub fn edge(&mut self, from: u32, to: u32) -> Result<Edge, RouteError> {
+    /// The edge between two places in `gpus`; without a route it is a gap.
+    pub fn edge(&mut self, from: u32, to: u32) -> Edge {
         if let Some(edge) = self.known.get(&(from, to)) {
-            return Ok(*edge);
+            return *edge;
         }
-        let edge = self.route(from, to)?;
+        let edge = self.route(from, to);
         self.known.insert((from, to), edge);
-        Ok(edge)
+        edge
     }
 
     /// What `edge` loads, by ascending resource.
@@ -118,9 +131,26 @@ impl<'t> Edges<'t> {
         &self.uses[edge.start as usize..edge.end as usize]
     }
 
-    fn route(&mut self, from: u32, to: u32) -> Result<Edge, RouteError> {
+    fn route(&mut self, from: u32, to: u32) -> Edge {
         let node = |place: u32| self.topology.gpus[self.gpus[place as usize] as usize];
-        let paths = self.router.paths(node(from), node(to))?;
+        let paths = match self.router.paths(node(from), node(to)) {
+            Ok(paths) => paths,
+            Err(error) => {
+                self.gap.get_or_insert(error);
+                self.uses.push(Use {
+                    resource: self.resources() as u32 - 1,
+                    flows: 1,
+                    load: 1.0,
+                });
+                let end = self.uses.len() as u32;
+                return Edge {
+                    start: end - 1,
+                    end,
+                    latency: 0.0,
+                    picoseconds: 0,
+                };
+            }
+        };
         let mut list = Vec::new();
         let mut latency = 0.0_f64;
         for path in &paths {
@@ -154,12 +184,12 @@ impl<'t> Edges<'t> {
                 _ => self.uses.push(item),
             }
         }
-        Ok(Edge {
+        Edge {
             start: start as u32,
             end: self.uses.len() as u32,
             latency,
             picoseconds: (latency * 1e12).round() as u64,
-        })
+        }
     }
 
     /// Bytes/s of one edge alone.
@@ -170,10 +200,10 @@ impl<'t> Edges<'t> {
     }
 
     /// The load of the ring `order`.
-    pub fn load(&mut self, order: &[u32]) -> Result<Load, RouteError> {
+    pub fn load(&mut self, order: &[u32]) -> Load {
         let mut load = Load::new(self.resources());
-        load.set(self, order)?;
-        Ok(load)
+        load.set(self, order);
+        load
     }
 }
 
@@ -202,14 +232,14 @@ impl Load {
     }
 
     /// Replaces the load by that of the ring `order`.
-    pub fn set(&mut self, edges: &mut Edges<'_>, order: &[u32]) -> Result<(), RouteError> {
+    pub fn set(&mut self, edges: &mut Edges<'_>, order: &[u32]) {
         for resource in self.touched.drain(..) {
             self.load[resource as usize] = 0.0;
             self.flows[resource as usize] = 0;
         }
         (self.latency, self.picoseconds) = (0.0, 0);
         for (i, &from) in order.iter().enumerate() {
-            let edge = edges.edge(from, order[(i + 1) % order.len()])?;
+            let edge = edges.edge(from, order[(i + 1) % order.len()]);
             self.latency = self.latency.max(edge.latency);
             self.picoseconds = self.picoseconds.saturating_add(edge.picoseconds);
             for item in edges.uses(edge) {
@@ -221,7 +251,6 @@ impl Load {
                 self.flows[at] += item.flows;
             }
         }
-        Ok(())
     }
 
     /// Bytes/s over every edge when the ring runs alone.

@@ -8,7 +8,6 @@
 
 use rustc_hash::FxHashMap;
 
-use super::super::route::RouteError;
 use super::edges::Edges;
 use super::limit::Limits;
 use super::narrow::{Loads, Narrow};
@@ -90,9 +89,9 @@ fn wide(order: &[u8]) -> Vec<u32> {
 }
 
 /// The best ring and the best pair over at most [`super::EXACT_GPUS`] GPUs.
-pub(super) fn search(edges: &mut Edges<'_>) -> Result<Found, RouteError> {
-    let limits = Limits::of(edges)?;
-    let narrow = Narrow::new(edges, limits)?;
+pub(super) fn search(edges: &mut Edges<'_>) -> Found {
+    let limits = Limits::of(edges);
+    let narrow = Narrow::new(edges, limits);
     let mut walk = Walk {
         narrow: &narrow,
         order: vec![0],
@@ -116,13 +115,13 @@ pub(super) fn search(edges: &mut Edges<'_>) -> Result<Found, RouteError> {
         }),
         fading: limits.fading,
     };
-    let pair = best_pair(edges, &narrow, groups.as_slice(), &single, goal)?;
-    Ok(Found {
+    let pair = best_pair(edges, &narrow, groups.as_slice(), &single, goal);
+    Found {
         single,
         pair,
         tried: groups.len(),
         limits: None,
-    })
+    }
 }
 
 /// What a pair has to beat and cannot exceed [bytes/s].
@@ -143,21 +142,21 @@ fn best_pair(
     groups: &[Group],
     single: &[u32],
     goal: Goal,
-) -> Result<Option<Two>, RouteError> {
+) -> Option<Two> {
     let mut beaten = goal.best * (1.0 + SAME);
     if goal.limit <= beaten {
-        return Ok(None);
+        return None;
     }
     // Forward and backward is the pair to beat; equally good ones do not replace it.
     let backward = reverse(single);
-    let loads = [edges.load(single)?, edges.load(&backward)?];
+    let loads = [edges.load(single), edges.load(&backward)];
     let seed = Total::of(edges, &loads[0], &loads[1]).rate;
     let mut found = None;
     if backward != single && seed > beaten {
         found = Some((single.to_vec(), backward));
         beaten = seed * (1.0 + SAME);
         if beaten >= goal.limit {
-            return Ok(found);
+            return found;
         }
     }
     let mut constraints = Vec::new();
@@ -183,12 +182,12 @@ fn best_pair(
             beaten = total * (1.0 + SAME);
             found = Some((wide(&groups[i].order), wide(&groups[j].order)));
             if beaten >= goal.limit {
-                return Ok(found);
+                return found;
             }
             masks = Masks::new(narrow, groups, beaten);
         }
     }
-    Ok(found)
+    found
 }
 
 /// By group, the resources it loads at least fully and that carry no more than the total to be

@@ -12,7 +12,6 @@ use petgraph::visit::EdgeRef;
 
 use super::super::NodeId;
 use super::super::flow::Network;
-use super::super::route::RouteError;
 use super::edges::{Edge, Edges};
 
 /// Beyond this many GPUs, bounds that route every pair are not sought.
@@ -32,7 +31,7 @@ pub(super) struct Limits {
 
 impl Limits {
     /// The bounds that need no ring.
-    pub fn of(edges: &mut Edges<'_>) -> Result<Self, RouteError> {
+    pub fn of(edges: &mut Edges<'_>) -> Self {
         let falls = |pair: &[(u32, f64)]| pair[1].1 <= pair[0].1;
         let curves = edges.topology.contention.iter().flatten();
         let mut limits = Self {
@@ -51,13 +50,13 @@ impl Limits {
         }
         if edges.len() <= ROUTED_GPUS {
             for from_here in [true, false] {
-                limits.routes(edges, from_here)?;
+                limits.routes(edges, from_here);
             }
         }
         if limits.fading {
             limits.pair = limits.pair.min(2.0 * limits.single);
         }
-        Ok(limits)
+        limits
     }
 
     /// Every ring crosses every cut between the GPUs; the least cut is found by maximum flows.
@@ -88,7 +87,7 @@ impl Limits {
     }
 
     /// What the routes from each GPU (or to each) have in common.
-    fn routes(&mut self, edges: &mut Edges<'_>, from_here: bool) -> Result<(), RouteError> {
+    fn routes(&mut self, edges: &mut Edges<'_>, from_here: bool) {
         let count = edges.len() as u32;
         let mut always = vec![(0.0_f64, 0_u32); edges.resources()];
         let mut widest = f64::INFINITY;
@@ -99,9 +98,9 @@ impl Limits {
             let mut best = 0.0_f64;
             for there in (0..count).filter(|there| *there != here) {
                 let edge: Edge = if from_here {
-                    edges.edge(here, there)?
+                    edges.edge(here, there)
                 } else {
-                    edges.edge(there, here)?
+                    edges.edge(there, here)
                 };
                 best = best.max(edges.alone(edge));
                 for item in edges.uses(edge) {
@@ -130,7 +129,6 @@ impl Limits {
                 self.pair = self.pair.min(edges.most(resource, 2 * flows) / load);
             }
         }
-        Ok(())
     }
 }
 

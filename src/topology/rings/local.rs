@@ -8,7 +8,6 @@ use super::edges::{Edges, Load};
 use super::limit::{Limits, ROUTED_GPUS};
 use super::pair::{Constraint, Total};
 use super::{Found, SAME, Two, reverse};
-use crate::topology::route::RouteError;
 
 /// Edges and loads looked at in the search for one ring, and again for the pair.
 const STEPS: u64 = 500_000;
@@ -39,9 +38,9 @@ struct Search<'e, 't> {
 }
 
 impl Search<'_, '_> {
-    fn cost(&mut self, order: &[u32]) -> Result<Cost, RouteError> {
+    fn cost(&mut self, order: &[u32]) -> Cost {
         self.tried += 1;
-        self.scratch.set(self.edges, order)?;
+        self.scratch.set(self.edges, order);
         let constraints = &mut self.constraints;
         Total::collect(self.edges, &self.fixed, &self.scratch, constraints);
         let work = (order.len() + constraints.len()) as u64;
@@ -52,7 +51,7 @@ impl Search<'_, '_> {
             Total::best(constraints).rate
         };
         let square = |c: &Constraint| ((c.a + c.b) / c.capacity).powi(2);
-        Ok((1.0 / rate, constraints.iter().map(square).sum()))
+        (1.0 / rate, constraints.iter().map(square).sum())
     }
 
     fn met(&self, cost: Cost) -> bool {
@@ -60,7 +59,7 @@ impl Search<'_, '_> {
     }
 
     /// Swaps, reversals and moves while they help.
-    fn descend(&mut self, order: &mut Vec<u32>, cost: &mut Cost) -> Result<(), RouteError> {
+    fn descend(&mut self, order: &mut Vec<u32>, cost: &mut Cost) {
         let count = order.len();
         let mut improved = true;
         while improved {
@@ -69,7 +68,7 @@ impl Search<'_, '_> {
                 for j in i + 1..count {
                     for step in 0..3 {
                         if self.steps == 0 || self.met(*cost) {
-                            return Ok(());
+                            return;
                         }
                         let mut next = order.clone();
                         match step {
@@ -77,7 +76,7 @@ impl Search<'_, '_> {
                             1 => next[i..=j].reverse(),
                             _ => next[i..=j].rotate_left(1),
                         }
-                        let price = self.cost(&next)?;
+                        let price = self.cost(&next);
                         if less(price, *cost) {
                             (*order, *cost, improved) = (next, price, true);
                         }
@@ -85,12 +84,11 @@ impl Search<'_, '_> {
                 }
             }
         }
-        Ok(())
     }
 
     /// Descends again and again from the best order with two stretches exchanged.
-    fn improve(&mut self, order: &mut Vec<u32>, cost: &mut Cost) -> Result<(), RouteError> {
-        self.descend(order, cost)?;
+    fn improve(&mut self, order: &mut Vec<u32>, cost: &mut Cost) {
+        self.descend(order, cost);
         let mut state = 0x9E37_79B9_7F4A_7C15_u64;
         let mut draw = |below: usize| {
             state = state
@@ -104,18 +102,17 @@ impl Search<'_, '_> {
             let [a, b, c] = cuts;
             let parts = [&order[..a], &order[b..c], &order[a..b], &order[c..]];
             let mut next = parts.concat();
-            let mut price = self.cost(&next)?;
-            self.descend(&mut next, &mut price)?;
+            let mut price = self.cost(&next);
+            self.descend(&mut next, &mut price);
             if less(price, *cost) {
                 (*order, *cost) = (next, price);
             }
         }
-        Ok(())
     }
 }
 
 /// From GPU to GPU: the unvisited one of greatest bandwidth, then least latency, then first.
-fn nearest_neighbour(edges: &mut Edges<'_>) -> Result<Vec<u32>, RouteError> {
+fn nearest_neighbour(edges: &mut Edges<'_>) -> Vec<u32> {
     let count = edges.len() as u32;
     let mut order = vec![0];
     let mut left: Vec<u32> = (1..count).collect();
@@ -123,7 +120,7 @@ fn nearest_neighbour(edges: &mut Edges<'_>) -> Result<Vec<u32>, RouteError> {
         let here = order[order.len() - 1];
         let mut best: Option<(usize, f64, u64)> = None;
         for (at, &there) in left.iter().enumerate() {
-            let edge = edges.edge(here, there)?;
+            let edge = edges.edge(here, there);
             let alone = edges.alone(edge);
             let better = best.is_none_or(|(_, bandwidth, latency)| {
                 alone > bandwidth || (alone == bandwidth && edge.picoseconds < latency)
@@ -134,12 +131,12 @@ fn nearest_neighbour(edges: &mut Edges<'_>) -> Result<Vec<u32>, RouteError> {
         }
         order.push(left.remove(best.map_or(0, |(at, ..)| at)));
     }
-    Ok(order)
+    order
 }
 
 /// A good ring and a good pair.
-pub(super) fn search(edges: &mut Edges<'_>) -> Result<Found, RouteError> {
-    let limits = Limits::of(edges)?;
+pub(super) fn search(edges: &mut Edges<'_>) -> Found {
+    let limits = Limits::of(edges);
     let (scratch, fixed) = (Load::new(edges.resources()), Load::new(edges.resources()));
     let mut search = Search {
         edges,
@@ -152,32 +149,32 @@ pub(super) fn search(edges: &mut Edges<'_>) -> Result<Found, RouteError> {
     };
     let file: Vec<u32> = (0..search.edges.len() as u32).collect();
     let mut single = file.clone();
-    let mut cost = search.cost(&single)?;
+    let mut cost = search.cost(&single);
     if !search.met(cost) && file.len() <= ROUTED_GPUS {
-        let near = nearest_neighbour(search.edges)?;
-        let price = search.cost(&near)?;
+        let near = nearest_neighbour(search.edges);
+        let price = search.cost(&near);
         if less(price, cost) {
             (single, cost) = (near, price);
         }
     }
-    search.improve(&mut single, &mut cost)?;
+    search.improve(&mut single, &mut cost);
 
     let mut pair = None;
     if limits.pair * cost.0 > 1.0 + SAME {
         (search.target, search.steps) = (1.0 / limits.pair, STEPS);
-        pair = Some(best_pair(&mut search, &single, &file)?);
+        pair = Some(best_pair(&mut search, &single, &file));
     }
     let tried = search.tried;
-    Ok(Found {
+    Found {
         single,
         pair,
         tried,
         limits: Some(limits),
-    })
+    }
 }
 
 /// The best of the known rings in pairs, each then improved beside the other.
-fn best_pair(search: &mut Search<'_, '_>, single: &[u32], file: &[u32]) -> Result<Two, RouteError> {
+fn best_pair(search: &mut Search<'_, '_>, single: &[u32], file: &[u32]) -> Two {
     let pool = [
         single.to_vec(),
         reverse(single),
@@ -186,9 +183,9 @@ fn best_pair(search: &mut Search<'_, '_>, single: &[u32], file: &[u32]) -> Resul
     ];
     let mut best = ((f64::INFINITY, f64::INFINITY), 0, 1);
     for i in 0..pool.len() {
-        search.fixed = search.edges.load(&pool[i])?;
+        search.fixed = search.edges.load(&pool[i]);
         for (j, order) in pool.iter().enumerate().skip(i + 1) {
-            let cost = search.cost(order)?;
+            let cost = search.cost(order);
             if less(cost, best.0) {
                 best = (cost, i, j);
             }
@@ -199,12 +196,12 @@ fn best_pair(search: &mut Search<'_, '_>, single: &[u32], file: &[u32]) -> Resul
     let half = search.steps / 2;
     for round in 0..2 {
         search.steps = half;
-        search.fixed = search.edges.load(&first)?;
-        search.improve(&mut second, &mut cost)?;
+        search.fixed = search.edges.load(&first);
+        search.improve(&mut second, &mut cost);
         if round == 0 {
             // The other way round, so that the first ring is improved beside the second.
             std::mem::swap(&mut first, &mut second);
         }
     }
-    Ok((second, first))
+    (second, first)
 }

@@ -45,7 +45,7 @@ mod local;
 mod narrow;
 mod pair;
 
-use edges::{Edges, Load};
+use edges::{Edges, GAP, Load};
 use limit::Limits;
 use pair::Total;
 
@@ -135,17 +135,22 @@ struct Found {
 fn search(edges: &mut Edges<'_>) -> Result<Rings, RouteError> {
     let count = edges.len();
     let found = if count <= EXACT_GPUS {
-        exact::search(edges)?
+        exact::search(edges)
     } else {
-        local::search(edges)?
+        local::search(edges)
     };
-    let one = edges.load(&found.single)?;
+    let one = edges.load(&found.single);
     let best = one.bandwidth(edges);
+    if best <= GAP
+        && let Some(error) = edges.gap.take()
+    {
+        return Err(error);
+    }
     let single = ring(edges, &found.single, &one);
     let mut pair = None;
     let mut combined = best;
     if let Some((first, second)) = &found.pair {
-        let loads = [edges.load(first)?, edges.load(second)?];
+        let loads = [edges.load(first), edges.load(second)];
         let total = Total::of(edges, &loads[0], &loads[1]);
         if total.rate > best * (1.0 + SAME) {
             combined = total.rate;
@@ -167,7 +172,7 @@ fn search(edges: &mut Edges<'_>) -> Result<Rings, RouteError> {
     };
     let no_pair_reason = match pair {
         Some(_) => None,
-        None => Some(why_no_pair(edges, &found.single, &one)?),
+        None => Some(why_no_pair(edges, &found.single, &one)),
     };
     Ok(Rings {
         single,
@@ -218,17 +223,18 @@ fn reverse(order: &[u32]) -> Vec<u32> {
     turned
 }
 
-fn why_no_pair(edges: &mut Edges<'_>, order: &[u32], one: &Load) -> Result<String, RouteError> {
+fn why_no_pair(edges: &mut Edges<'_>, order: &[u32], one: &Load) -> String {
     if order.len() == 2 {
-        return Ok("two GPUs make one ring only: a second would take the same links".to_owned());
+        return "two GPUs make one ring only: a second would take the same links".to_owned();
     }
-    let other = edges.load(&reverse(order))?;
+    let other = edges.load(&reverse(order));
     let total = Total::of(edges, one, &other);
     let name = edges.name(total.binding);
     let capacity = BytesPerSecond::of(edges.capacity(total.binding, 1));
-    Ok(format!(
-        "no pair beats one ring: forward and backward already share {name} ({capacity})"
-    ))
+    if capacity.get() <= GAP {
+        return "no pair beats one ring: it cannot be gone backwards".to_owned();
+    }
+    format!("no pair beats one ring: forward and backward already share {name} ({capacity})")
 }
 
 #[cfg(test)]

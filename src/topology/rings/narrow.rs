@@ -6,7 +6,6 @@ use super::SAME;
 use super::edges::{Edges, Use};
 use super::limit::Limits;
 use super::pair::Constraint;
-use crate::topology::route::RouteError;
 
 /// Fixed-point scale of loads in group keys.
 const SCALE: f64 = (1_u64 << 32) as f64;
@@ -26,7 +25,7 @@ pub(super) struct Narrow {
 }
 
 impl Narrow {
-    pub fn new(edges: &mut Edges<'_>, limits: Limits) -> Result<Self, RouteError> {
+    pub fn new(edges: &mut Edges<'_>, limits: Limits) -> Self {
         let count = edges.len();
         let mut uses = Vec::with_capacity(count * count);
         let mut picoseconds = Vec::with_capacity(count * count);
@@ -36,7 +35,7 @@ impl Narrow {
                     uses.push(Vec::new());
                     picoseconds.push(0);
                 } else {
-                    let edge = edges.edge(from, to)?;
+                    let edge = edges.edge(from, to);
                     uses.push(edges.uses(edge).to_vec());
                     picoseconds.push(edge.picoseconds);
                 }
@@ -85,14 +84,14 @@ impl Narrow {
                     .wrapping_add(flows.wrapping_mul(u128::from(item.flows)))
             })
         };
-        Ok(Self {
+        Self {
             count,
             sums: uses.iter().map(sum).collect(),
             resource,
             capacity,
             uses,
             picoseconds,
-        })
+        }
     }
 }
 

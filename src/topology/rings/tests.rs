@@ -257,7 +257,7 @@ fn by_corners(lines: &[(f64, f64, f64)]) -> f64 {
 fn brute_force(topology: &Topology, gpus: &[u32]) -> (f64, f64) {
     let mut edges = Edges::new(topology, gpus);
     let loads: Vec<Load> = (orders(gpus.len() as u32).iter())
-        .map(|order| edges.load(order).unwrap())
+        .map(|order| edges.load(order))
         .collect();
     let resources = edges.resources() as u32;
     let single = (loads.iter().map(|load| load.bandwidth(&edges))).fold(0.0, f64::max);
@@ -385,4 +385,39 @@ fn speed() {
     for pairs in [8, 64, 512] {
         time(&format!("bridged {}", 2 * pairs), &bridged(pairs, 4, true));
     }
+}
+
+/// GPUs joined only to their neighbours: pairs that are no neighbours have no route, and the ring
+/// goes round the neighbours, in whatever order they are numbered; backwards is the second ring.
+#[test]
+fn goes_round_where_only_neighbours_are_joined() {
+    let mut b = Builder::new("neighbours");
+    let gpus = b.gpus(6);
+    let round = [0, 3, 1, 5, 2, 4];
+    for i in 0..6 {
+        b.link(
+            gpus[round[i]],
+            gpus[round[(i + 1) % 6]],
+            "nvlink",
+            50e9,
+            1e-6,
+        );
+    }
+    let topology = b.build();
+    let rings = find(&topology, &[0, 1, 2, 3, 4, 5]);
+    assert_eq!(rings.single.order, [0, 3, 1, 5, 2, 4]);
+    close(rings.single.bandwidth, 50e9);
+    close(rings.pair.unwrap().combined, 100e9);
+}
+
+/// A line has no ring: the message names the first pair without a route.
+#[test]
+fn says_why_there_is_no_ring() {
+    let mut b = Builder::new("line");
+    let gpus = b.gpus(3);
+    b.link(gpus[0], gpus[1], "nvlink", 50e9, 1e-6);
+    b.link(gpus[1], gpus[2], "nvlink", 50e9, 1e-6);
+    let rings = find(&b.build(), &[0, 1, 2]);
+    assert!(rings.pair.is_none());
+    assert!(rings.note.starts_with("no ring: `gpu"), "{}", rings.note);
 }
