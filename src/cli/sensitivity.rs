@@ -40,8 +40,9 @@ pub struct SensitivityArgs {
 
 fn step(text: &str) -> Result<f64, String> {
     match text.parse::<f64>() {
-        Ok(step) if step > 0.0 && step <= 1.0 => Ok(step),
-        _ => Err("write a share above 0 and at most 1, e.g. 0.01".to_owned()),
+        // Below that, differences of makespans are rounding.
+        Ok(step) if (1e-6..=1.0).contains(&step) => Ok(step),
+        _ => Err("write a share from 1e-6 to 1, e.g. 0.01".to_owned()),
     }
 }
 

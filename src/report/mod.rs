@@ -96,7 +96,9 @@ impl Comparison {
     pub fn margin(&self) -> Option<f64> {
         match self.results.as_slice() {
             [best, second, ..] if best.makespan > 0.0 => {
-                Some(second.makespan / best.makespan - 1.0)
+                let margin = second.makespan / best.makespan - 1.0;
+                // Sums of the same times in another order are the same time.
+                Some(if margin < 1e-12 { 0.0 } else { margin })
             }
             _ => None,
         }
