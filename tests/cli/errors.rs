@@ -54,7 +54,7 @@ fn wrong_arguments_exit_with_2() {
         "simulate -t h200-nvswitch-8 -t a6000-pairs-8",
         &["takes one topology"],
     );
-    refused(2, "sensitivity --step 0", &["above 0"]);
+    refused(2, "sensitivity --step 0", &["write a share from 1e-6 to 1"]);
     refused(2, "topology rings --gpus 1,1", &["GPU 1 is listed twice"]);
     refused(2, "topology check", &["<FILE>"]);
     refused(
