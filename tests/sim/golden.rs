@@ -11,6 +11,7 @@ use duet::strategy;
 use duet::timeline::critical_path;
 use duet::topology::Topology;
 use duet::topology::build::Builder;
+use duet::units::Bytes;
 
 /// Two pairs of H200 joined by NVLink of 200 GB/s; PCIe of 50 GB/s between pairs.
 fn machine() -> Topology {
@@ -28,12 +29,19 @@ fn machine() -> Topology {
     topology
 }
 
-fn timelines(kind: Kind) -> String {
+fn fused(kind: Kind) -> String {
+    timelines(&Operator::gemm(kind, 1024, 4096, 2048, 4, DType::Bf16).unwrap())
+}
+
+fn bare(kind: Kind) -> String {
+    timelines(&Operator::collective(kind, Bytes::new(4 << 20), 4, DType::Bf16).unwrap())
+}
+
+fn timelines(op: &Operator) -> String {
     let topology = machine();
-    let op = Operator::gemm(kind, 1024, 4096, 2048, 4, DType::Bf16).unwrap();
     let mut text = String::new();
-    for candidate in strategy::candidates(&op) {
-        let schedule = match candidate.build(&op, &topology, &[0, 1, 2, 3]) {
+    for candidate in strategy::candidates(op) {
+        let schedule = match candidate.build(op, &topology, &[0, 1, 2, 3]) {
             Ok(schedule) => schedule,
             Err(skip) => {
                 writeln!(text, "{candidate}: skipped, {}\n", skip.reason).unwrap();
@@ -64,15 +72,35 @@ fn timelines(kind: Kind) -> String {
 
 #[test]
 fn all_gather_gemm() {
-    insta::assert_snapshot!(timelines(Kind::AgGemm));
+    insta::assert_snapshot!(fused(Kind::AgGemm));
 }
 
 #[test]
 fn gemm_reduce_scatter() {
-    insta::assert_snapshot!(timelines(Kind::GemmRs));
+    insta::assert_snapshot!(fused(Kind::GemmRs));
 }
 
 #[test]
 fn gemm_all_reduce() {
-    insta::assert_snapshot!(timelines(Kind::GemmAr));
+    insta::assert_snapshot!(fused(Kind::GemmAr));
+}
+
+#[test]
+fn all_gather() {
+    insta::assert_snapshot!(bare(Kind::AllGather));
+}
+
+#[test]
+fn reduce_scatter() {
+    insta::assert_snapshot!(bare(Kind::ReduceScatter));
+}
+
+#[test]
+fn all_reduce() {
+    insta::assert_snapshot!(bare(Kind::AllReduce));
+}
+
+#[test]
+fn all_to_all() {
+    insta::assert_snapshot!(bare(Kind::AllToAll));
 }

@@ -6,7 +6,9 @@ use std::sync::Arc;
 use duet::device::gemm::gemm;
 use duet::device::{self, DType, Device, Tile};
 use duet::operator::{Kind, Operator};
-use duet::schedule::Schedule;
+use duet::schedule::{
+    Builder as ScheduleBuilder, Compute, GemmKernel, Lane, Mover, Rank, Schedule,
+};
 use duet::sim::{LaunchMode, Options, evaluate, simulate};
 use duet::strategy;
 use duet::timeline::Term;
@@ -169,46 +171,97 @@ fn fixed_costs_are_charged_once_each() {
     assert_close(run(LaunchMode::Stream), 4e-6 + device_side, EXACT);
 }
 
-/// Two GEMMs of virtual ranks on one GPU run one after another; with half of the SMs each they
-/// run side by side.
-#[test]
-fn kernels_on_one_gpu_share_its_sms() {
-    let device = linear(10.0);
-    let mut topology = machine(1, device.clone());
-    topology.p2p = true;
+/// Two GEMMs of 1024 × 512 × 512 in lanes of their own on one GPU, each on at most `limit` SMs
+/// (0: all), written by hand.
+fn two_gemms(limit: u16, device: &Device) -> f64 {
     let op = Operator::gemm(Kind::AgGemm, 1024, 1024, 512, 2, DType::Bf16).unwrap();
-    let schedule = strategy::parse("sequential")
+    let mut b = ScheduleBuilder::new(op, "two gemms", vec![0, 0]);
+    for rank in [Rank(0), Rank(1)] {
+        let gemm = gemm_on(&mut b, rank, (1024, 512, 512), limit);
+        b.compute(rank, Lane(0), None, gemm, &[]);
+    }
+    let topology = machine(1, device.clone());
+    simulate(&b.finish(), &topology, &Options::default())
         .unwrap()
-        .build(&op, &topology, &[0, 0])
-        .unwrap();
-    let time = simulate(&schedule, &topology, &Options::default())
-        .unwrap()
-        .makespan;
-    let one = gemm(&device, DType::Bf16, 1024, 512, 512, 1)
-        .unwrap()
-        .seconds;
-    assert_close(time, 2.0 * one, EXACT);
+        .makespan
 }
 
-/// Memory is shared in equal bytes per second, never beyond its bandwidth: a GEMM that needs all
-/// of it is slowed by a copy, and the makespan is that of all bytes through the memory.
+/// A library GEMM of `m × n × k` on fresh buffers of `rank`.
+fn gemm_on(b: &mut ScheduleBuilder, rank: Rank, (m, n, k): (u32, u32, u32), sms: u16) -> Compute {
+    let mut whole = |name: &str, rows, cols| {
+        let tensor = b.tensor(name, rows, cols, 1);
+        let buffer = b.scratch(name, tensor, rank, rows, cols, 1);
+        b.whole(buffer)
+    };
+    Compute::Gemm {
+        a: whole("A", m, k),
+        b: whole("B", k, n),
+        out: whole("C", m, n),
+        accumulate: false,
+        kernel: GemmKernel::Library,
+        sms,
+    }
+}
+
+/// The first GEMM takes both SMs and the second waits: 2·T(2 SMs). On one SM each they run side by
+/// side: T(1 SM), which is the same where tiles divide evenly. On three SMs and at most two each,
+/// the second starts on the one that is left and grows when the first ends.
+#[test]
+fn kernels_on_one_gpu_share_its_sms() {
+    let on = |sms: u32| {
+        let device = Device {
+            sms,
+            ..linear(10.0)
+        };
+        // The peak is the GPU's, so an SM's share falls with their number.
+        let time = |used| {
+            gemm(&device, DType::Bf16, 1024, 512, 512, used)
+                .unwrap()
+                .seconds
+        };
+        (time(1), time(2), device.clone())
+    };
+    let (one, two, device) = on(2);
+    assert_close(one, 2.0 * two, EXACT);
+    assert_close(two_gemms(0, &device), 2.0 * two, EXACT);
+    assert_close(two_gemms(1, &device), one, EXACT);
+    let (one, two, device) = on(3);
+    // While the first runs (two), the second does two/one of its work; the rest on two SMs.
+    let rest = (1.0 - two / one) * two;
+    assert_close(two_gemms(2, &device), two + rest, EXACT);
+}
+
+/// A GEMM that needs all of the memory's 100 GB/s meets a copy that brings 50 GB/s: each gets 50,
+/// and when the copy is done the GEMM has it all again. Memory is never idle, so everything takes
+/// (GEMM's bytes + copy's bytes)/100 GB/s, and the copy is not slowed at all.
 #[test]
 fn memory_is_shared_in_bytes() {
     let mut device = linear(1e6);
     device.hbm = BytesPerSecond::of(100.0 * GB);
-    device.elementwise = BytesPerSecond::INFINITE;
-    let op = Operator::gemm(Kind::AgGemm, 1024, 1024, 1024, 2, DType::Bf16).unwrap();
+    let shape = (4096, 4096, 4096);
+    let time = gemm(&device, DType::Bf16, 4096, 4096, 4096, 1).unwrap();
+    assert_close(time.seconds, time.hbm_bytes / (100.0 * GB), 1e-3);
+    let op = Operator::gemm(Kind::AgGemm, 4096, 4096, 4096, 2, DType::Bf16).unwrap();
+    let mut b = ScheduleBuilder::new(op, "gemm and copy", vec![0, 1]);
+    let gemm = gemm_on(&mut b, Rank(1), shape, 0);
+    let compute = b.compute(Rank(1), Lane(0), None, gemm, &[]);
+    let tensor = b.tensor("X", 1024, 1024, 1);
+    let [from, to] = [Rank(0), Rank(1)].map(|rank| {
+        let buffer = b.scratch("X", tensor, rank, 1024, 1024, 1);
+        b.whole(buffer)
+    });
+    let copy = b.transfer(Rank(0), Lane(1), from, to, Mover::CopyEngine, &[]);
     let topology = machine(2, device);
-    let alone = evaluate(
-        &schedule(&op, "sequential", &topology),
-        &topology,
-        &Options::default(),
-    )
-    .unwrap();
-    let fused = makespan(&op, "fusion-ring:chunks=1", &topology);
-    // Nothing is faster than the bytes through the memory of one GPU: its GEMM's and the copies'.
-    assert!(fused >= alone.gemm_only);
-    assert!(fused <= alone.timeline.makespan);
+    let timeline = simulate(&b.finish(), &topology, &Options::default()).unwrap();
+    let copied = f64::from(1024 * 1024 * 2);
+    assert_close(
+        timeline.spans[copy.index()].end,
+        copied / (50.0 * GB),
+        EXACT,
+    );
+    // Half of the copy's time is lost to the GEMM.
+    let expected = time.seconds + copied / (100.0 * GB);
+    assert_close(timeline.spans[compute.index()].end, expected, 1e-3);
 }
 
 /// The terms of every strategy's explanation add up to its makespan.

@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 
 use duet::operator::Kind;
+use duet::schedule::{Schedule, Task, Work};
 use duet::sim::flows::{Flow, run};
 use duet::sim::fluid::{FlowId, Fluid, Usage};
 use duet::topology::build::Builder;
@@ -117,6 +118,37 @@ proptest! {
         prop_assert!(run(&more, alone)[0] <= before * (1.0 + 1e-12));
     }
 
+    /// Whole schedules, with their lanes and dependencies, end as the naive stepper says, task by
+    /// task; and every byte of every transfer leaves over its sender's port.
+    #[test]
+    fn schedules_equal_the_naive_stepper(
+        seed in any::<u64>(), n in 2usize..6, strategy in 0usize..2, kind in 0usize..2,
+    ) {
+        let kind = [Kind::AllGather, Kind::AllToAll][kind];
+        let strategy = ["ring", "direct"][strategy];
+        let identity: Vec<usize> = (0..n).collect();
+        let mut topology = machine(n, &identity, seed);
+        topology.explicit.clear();
+        let schedule = collective(kind, (n as u64) << 20, n as u32, strategy, &topology);
+        let timeline = support::run(&schedule, &topology);
+        let naive = naive::perform(&schedule, &topology);
+        for (span, end) in timeline.spans.iter().zip(&naive) {
+            prop_assert!((span.end - end).abs() <= 1e-9 * end, "{} is not {end}", span.end);
+        }
+        let sent: u64 = (schedule.tasks.iter())
+            .map(|task| match task.work {
+                Work::Transfer { from, .. } if crosses(&schedule, task) => schedule.bytes(&from),
+                _ => 0,
+            })
+            .sum();
+        let ports = topology.graph.edge_indices().filter(|&edge| {
+            let (from, _) = topology.graph.edge_endpoints(edge).unwrap();
+            topology.gpus.contains(&from)
+        });
+        let left: f64 = ports.map(|edge| timeline.links[edge.index()].bytes).sum();
+        prop_assert!((left - sent as f64).abs() <= 1e-9 * sent as f64);
+    }
+
     /// Names do not matter: shuffling GPUs together with placement and explicit routes gives every
     /// task the same end.
     #[test]
@@ -137,6 +169,14 @@ proptest! {
         for (p, q) in x.spans.iter().zip(&y.spans) {
             prop_assert!((p.end - q.end).abs() <= 1e-12 * p.end);
         }
+    }
+}
+
+/// Whether a task moves bytes between ranks.
+fn crosses(schedule: &Schedule, task: &Task) -> bool {
+    match task.work {
+        Work::Transfer { from, to, .. } => schedule.rank_of(&from) != schedule.rank_of(&to),
+        _ => false,
     }
 }
 
