@@ -1,7 +1,7 @@
 //! The schedule: a task graph over tensor slices, the one object that every performer performs.
 //!
-//! A [`Schedule`] is plain data. Tasks live in in-order lanes (streams); beyond lane order they
-//! wait for the tasks in their dependency list. Slices are rectangles of buffers; a slice whose
+//! A [`Schedule`] is plain data. Tasks live in in-order lanes (streams), where the tasks of one fused
+//! kernel overlap; beyond lane order they wait for the tasks in their dependency list. Slices are rectangles of buffers; a slice whose
 //! buffer belongs to another rank than the task's is remote and takes a path.
 //!
 //! Tensors are global; a buffer holds pieces of one. What a region of a buffer means is
@@ -286,7 +286,7 @@ pub enum Via {
     Lane,
     /// Order within one fused kernel.
     Launch,
-    /// An event recorded in one lane, awaited by another.
+    /// An event recorded in one lane, awaited by another; after a fused kernel, not inside it.
     Event,
     /// A flag written by a stream operation and awaited by one.
     StreamFlag,
@@ -312,8 +312,9 @@ pub struct Task {
 
 const _: () = assert!(size_of::<Task>() <= 64);
 
-/// One fused kernel: its tasks run in task order, tile groups open as their flags arrive, and
-/// waves are quantised once for all of them.
+/// One fused kernel: its tasks begin in task order and overlap, so that only their own
+/// dependencies order them; tile groups open as their flags arrive, and waves are quantised once
+/// for all of them.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Launch {
     pub name: String,

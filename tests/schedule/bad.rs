@@ -5,6 +5,7 @@ use std::fs;
 use std::path::Path;
 
 use duet::schedule::json;
+use duet::schedule::verify::{Limits, verify};
 
 #[test]
 fn every_broken_file_is_explained() {
@@ -38,4 +39,31 @@ fn every_broken_file_is_explained() {
         }
     }
     assert!(wrong.is_empty(), "not as expected:\n{}", wrong.join("\n"));
+}
+
+/// Files in `refused/` are read and refused by the verifier.
+#[test]
+fn every_refused_file_is_explained() {
+    let dir = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/bad/schedule/refused");
+    let names = [
+        "accumulate-in-one-kernel",
+        "event-inside-a-kernel",
+        "read-in-one-kernel",
+    ];
+    for name in names {
+        let path = dir.join(name).with_extension("json");
+        let text = fs::read_to_string(&path).unwrap();
+        let schedule = json::read(&text, name).unwrap_or_else(|error| panic!("{error}"));
+        let error = verify(&schedule, &Limits::default()).expect_err(name);
+        let said = format!("{error}\n");
+        let expected = path.with_extension("expected");
+        if std::env::var_os("BLESS").is_some() {
+            fs::write(&expected, &said).unwrap();
+        }
+        assert_eq!(
+            fs::read_to_string(&expected).unwrap_or_default(),
+            said,
+            "{name}"
+        );
+    }
 }

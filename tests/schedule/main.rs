@@ -3,6 +3,7 @@
 mod bad;
 mod errors;
 mod files;
+mod kernels;
 mod mutate;
 mod mutation;
 mod robust;

@@ -1,7 +1,8 @@
 //! Ways of breaking a schedule, each at a random place.
 
 use duet::schedule::{
-    Buffer, BufferId, Compute, Dep, Lane, Schedule, Slice, Task, TaskId, Via, Work,
+    Buffer, BufferId, Compute, Dep, GemmKernel, Lane, Launch, LaunchId, Schedule, Slice, Task,
+    TaskId, Via, Work,
 };
 
 /// A xorshift64 generator; the mutants are the same on every run.
@@ -28,7 +29,7 @@ impl Random {
 pub type Mutation = fn(&mut Schedule, &mut Random) -> Option<()>;
 
 /// All kinds of mutation by name.
-pub const MUTATIONS: [(&str, Mutation); 19] = [
+pub const MUTATIONS: [(&str, Mutation); 20] = [
     ("drop a dependency", drop_dependency),
     ("wait for an earlier task instead", wait_earlier),
     ("drop a transfer", drop_transfer),
@@ -45,6 +46,7 @@ pub const MUTATIONS: [(&str, Mutation); 19] = [
     ("use one slot fewer", merge_slots),
     ("swap neighbours in a lane", reorder_lane),
     ("move a task to another lane", change_lane),
+    ("put neighbours into one kernel", fuse),
     ("toggle accumulate", toggle_accumulate),
     ("deliver to another rank", retarget),
     ("fetch from another rank", resource),
@@ -406,6 +408,41 @@ fn change_lane(schedule: &mut Schedule, random: &mut Random) -> Option<()> {
     task.lane = if fresh { Lane(99) } else { other };
     task.launch = None;
     (before != schedule.tasks[x].lane).then_some(())
+}
+
+/// A computation and the next one of its lane become one kernel, or one of the kernel of the
+/// other; events from outside become flags.
+fn fuse(schedule: &mut Schedule, random: &mut Random) -> Option<()> {
+    let x = random.pick(&computes(schedule))?;
+    let Task { rank, lane, .. } = schedule.tasks[x];
+    let y = (x + 1..schedule.tasks.len())
+        .find(|&y| (schedule.tasks[y].rank, schedule.tasks[y].lane) == (rank, lane))?;
+    computes(schedule).binary_search(&y).ok()?;
+    if schedule.tasks[x].launch.is_some() && schedule.tasks[y].launch.is_some() {
+        return None;
+    }
+    let known = schedule.tasks[x].launch.or(schedule.tasks[y].launch);
+    let launch = known.unwrap_or(LaunchId(schedule.launches.len() as u32));
+    if known.is_none() {
+        let name = "fused".into();
+        schedule.launches.push(Launch { name, rank, sms: 0 });
+    }
+    for task in [x, y] {
+        schedule.tasks[task].launch = Some(launch);
+        if let Work::Compute(c) = schedule.tasks[task].work
+            && let Compute::Gemm { kernel, .. } = &mut schedule.computes[c.index()]
+        {
+            *kernel = GemmKernel::Gated;
+        }
+        let range = schedule.dep_start[task] as usize..schedule.dep_start[task + 1] as usize;
+        for dep in &mut schedule.deps[range] {
+            dep.via = match schedule.tasks[dep.task.index()].launch {
+                Some(other) if other == launch => Via::Launch,
+                _ => Via::KernelFlag,
+            };
+        }
+    }
+    Some(())
 }
 
 fn toggle_accumulate(schedule: &mut Schedule, random: &mut Random) -> Option<()> {

@@ -386,5 +386,6 @@ pub fn all(tp: u32) -> Vec<(&'static str, Schedule)> {
         ("gemm + rs", gemm_rs(tp)),
         ("two slots", two_slots(tp)),
         ("all-to-all", all_to_all(tp)),
+        ("split k", crate::kernels::split_k(tp)),
     ]
 }

@@ -3,6 +3,10 @@
 //! Uniformly random orders seldom delay one task far behind the others, which is what brings a
 //! missing wait to light. So every order first draws a bias: a priority per event, per lane or per
 //! rank, the newest or the oldest first, all starts before ends, or ends at once.
+//!
+//! The tasks of a fused kernel start after the task before them in their lane and end before the
+//! one after; among themselves they wait as their dependencies say, in one order of four as they
+//! are numbered too, which shows a kernel that waits for a part of itself that comes later.
 
 use std::collections::BinaryHeap;
 
@@ -10,7 +14,7 @@ use rustc_hash::FxHashMap;
 
 use super::machine::{Matrix, Memory};
 use super::{InterpretError, Random};
-use crate::schedule::{CollectiveId, Schedule, Task, TaskId, Work};
+use crate::schedule::{CollectiveId, Dep, LaunchId, Schedule, Task, TaskId, Via, Work};
 
 /// Which event comes next among those that can.
 #[derive(Copy, Clone, Debug)]
@@ -91,7 +95,7 @@ pub(super) fn perform(
         windows: FxHashMap::default(),
         done: 0,
     };
-    run.connect()?;
+    run.connect(order % 4 == 3);
     for task in 0..tasks as u32 {
         if run.waits[task as usize] == 0 {
             run.arrive(task);
@@ -114,25 +118,85 @@ pub(super) fn perform(
     }
 }
 
+/// One after another in a lane: a task, or all tasks of a fused kernel.
+struct Run {
+    launch: Option<LaunchId>,
+    tasks: Vec<u32>,
+    /// The one before it in the lane.
+    before: Option<usize>,
+}
+
+struct Runs {
+    runs: Vec<Run>,
+    /// By task: its run.
+    of: Vec<usize>,
+}
+
+impl Runs {
+    fn new(schedule: &Schedule) -> Self {
+        let (mut runs, mut of) = (Vec::<Run>::new(), Vec::new());
+        let mut last: FxHashMap<(u16, u16), usize> = FxHashMap::default();
+        for (id, task) in schedule.tasks.iter().enumerate() {
+            let lane = (task.rank.0, task.lane.0);
+            let before = last.get(&lane).copied();
+            let same = before.filter(|&b| task.launch.is_some() && runs[b].launch == task.launch);
+            let run = same.unwrap_or(runs.len());
+            match same {
+                Some(run) => runs[run].tasks.push(id as u32),
+                None => runs.push(Run {
+                    launch: task.launch,
+                    tasks: vec![id as u32],
+                    before,
+                }),
+            }
+            last.insert(lane, run);
+            of.push(run);
+        }
+        Self { runs, of }
+    }
+
+    /// What must end before a dependency is met: an event is recorded after the whole kernel.
+    fn awaited<'a>(&'a self, schedule: &Schedule, dep: &'a Dep) -> &'a [u32] {
+        match dep.via {
+            Via::Event if schedule.task(dep.task).launch.is_some() => {
+                &self.runs[self.of[dep.task.index()]].tasks
+            }
+            _ => std::slice::from_ref(&dep.task.0),
+        }
+    }
+}
+
 impl Performance<'_> {
     /// Fills in who waits for whom.
-    fn connect(&mut self) -> Result<(), InterpretError> {
-        let mut last: FxHashMap<(u16, u16), u32> = FxHashMap::default();
-        for (id, task) in self.schedule.tasks.iter().enumerate() {
-            let before = last.insert((task.rank.0, task.lane.0), id as u32);
-            let deps = self.schedule.deps(TaskId(id as u32)).iter();
-            for from in deps.map(|d| d.task.0).chain(before) {
-                let Some(next) = self.next.get_mut(from as usize) else {
-                    return Err(InterpretError::Broken {
-                        place: format!("task {id}"),
-                        problem: format!("it waits for task {from}, which does not exist"),
-                    });
-                };
-                next.push(id as u32);
-                self.waits[id] += 1;
+    fn connect(&mut self, kernels_in_order: bool) {
+        let schedule = self.schedule;
+        let deps = |t: u32| schedule.deps(TaskId(t)).iter();
+        let runs = Runs::new(schedule);
+        for run in &runs.runs {
+            let first = run.tasks[0];
+            // The kernel starts when its first task could, but for its flags.
+            let entry: Vec<u32> = match run.launch {
+                None => Vec::new(),
+                Some(_) => deps(first)
+                    .filter(|d| d.via != Via::KernelFlag)
+                    .flat_map(|d| runs.awaited(schedule, d))
+                    .copied()
+                    .collect(),
+            };
+            let before = run.before.map_or(&[][..], |b| &runs.runs[b].tasks);
+            for (place, &id) in run.tasks.iter().enumerate() {
+                let own: Vec<u32> = deps(id)
+                    .flat_map(|d| runs.awaited(schedule, d))
+                    .copied()
+                    .collect();
+                let neighbour = (kernels_in_order && place > 0).then(|| run.tasks[place - 1]);
+                let all = own.iter().chain(before).chain(&entry).chain(&neighbour);
+                for &from in all {
+                    self.next[from as usize].push(id);
+                    self.waits[id as usize] += 1;
+                }
             }
         }
-        Ok(())
     }
 
     /// A task has nothing left to wait for.

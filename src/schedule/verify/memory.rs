@@ -2,8 +2,9 @@
 
 use rustc_hash::FxHashMap;
 
+use super::clocks::Clocks;
 use super::error::{Race, VerifyError};
-use super::order::{Clocks, Order};
+use super::order::Order;
 use super::region::{INITIAL, Slot, Unread};
 use super::value::{Band, Cell, Grid, Set, Value};
 use super::{Stop, structure};
@@ -80,7 +81,7 @@ impl<'a> Memory<'a> {
             if writer != INITIAL && !clocks.ordered(order, writer, task.0) {
                 return Err(Refusal::Unordered(writer, Race::ReadWrite));
             }
-            segment.readers.add(task.0, &order.lane);
+            segment.readers.add(task.0, &order.chain);
             spend(clocks, budget)
         });
         grid.map_err(|unread| match unread {

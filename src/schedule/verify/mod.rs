@@ -58,6 +58,7 @@
 //! assert!(matches!(error, VerifyError::Output { .. }));
 //! ```
 
+mod clocks;
 mod contract;
 mod error;
 mod group;
@@ -145,7 +146,7 @@ pub fn verify(schedule: &Schedule, limits: &Limits<'_>) -> Result<Verified, Veri
     structure::check(schedule)?;
     contract::check(schedule)?;
     let order = order::Order::new(schedule)?;
-    let mut clocks = order::Clocks::new(&order);
+    let mut clocks = clocks::Clocks::new(&order);
     let swept = sweep::sweep(schedule, &order, &mut clocks, limits.budget).and_then(|()| {
         match limits.sms {
             Some(sms) => residency::check(schedule, &order, &mut clocks, sms, limits.budget),

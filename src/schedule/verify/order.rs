@@ -4,12 +4,18 @@
 //! members of a collective start and end together and form one node. u happens before v if v can
 //! start only after u has ended: there is a path of such edges from u to v.
 //!
-//! Lanes are chains, so a set of predecessors that is closed under happens-before is given by one
-//! position per lane. [`Clocks`] keeps, for each lane X and each other lane Y, how far into Y the
-//! tasks of X have waited **directly**: a list of (position in X, position in Y) that grows with
-//! the sweep and has one entry per edge at most. A query closes this relation lane by lane,
-//! backwards from v, until u's position in u's lane is reached. In schedules whose tasks wait
-//! directly for what they touch, that is at once.
+//! The tasks of one fused kernel overlap. The kernel L takes its place in the lane as two nodes:
+//!
+//! ```text
+//! before the lane's task before L, what L's first task awaits other than by kernel flags
+//!   ──► start(L) ──► every task of L ──► end(L) ──► the next task in the lane
+//! ```
+//!
+//! Between tasks of L only their own dependencies count. An event is recorded after the kernel,
+//! so that who waits by one waits for end(L). Kernels begin their tasks in task order, though:
+//! the sort and the search for circles take that order for a wait.
+//!
+//! A chain is a lane, or tasks of a kernel that wait for one another in a row.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -17,58 +23,171 @@ use std::collections::BinaryHeap;
 use rustc_hash::FxHashMap;
 
 use super::error::VerifyError;
-use crate::schedule::{Schedule, TaskId, Work};
+use crate::schedule::{Dep, LaunchId, Schedule, TaskId, Via, Work};
 
-/// Lanes, positions in them and one topological order.
+/// Chains, positions in them and one topological order.
+///
+/// Node t < T is task t; two more nodes are the start and the end of each kernel.
 #[derive(Debug)]
 pub(super) struct Order {
-    /// Dense lane number of each task.
-    pub lane: Vec<u32>,
-    /// Position of each task in its lane, from 1.
+    /// Number of tasks T.
+    tasks: u32,
+    /// Chain of each node.
+    pub chain: Vec<u32>,
+    /// Position of each node in its chain, from 1.
     pub position: Vec<u32>,
-    /// The task before each in its lane.
+    /// The task before each in its lane, of the same kernel or not.
     pub before: Vec<Option<TaskId>>,
-    /// Tasks of each lane in order.
-    pub lanes: Vec<Vec<u32>>,
-    /// Nodes in a topological order: a plain task, or the first member of a collective.
+    /// The first chains are the lanes; so many there are.
+    pub lanes: u32,
+    /// All chains.
+    pub chains: u32,
+    /// First task of each kernel.
+    first: Vec<Option<u32>>,
+    /// (task of a kernel, who waits for it), sorted.
+    awaited: Vec<(u32, u32)>,
+    /// Tasks in a topological order; the first member stands for a collective.
     pub nodes: Vec<u32>,
 }
 
 impl Order {
-    /// Numbers the lanes and sorts the nodes; ids must be in range.
+    /// Numbers the chains and sorts the nodes; ids must be in range.
     pub(super) fn new(schedule: &Schedule) -> Result<Self, VerifyError> {
-        let mut order = Self::lanes(schedule);
+        let mut order = Self::number(schedule);
         order.sort(schedule)?;
         Ok(order)
     }
 
-    fn lanes(schedule: &Schedule) -> Self {
-        let count = schedule.tasks.len();
+    fn number(schedule: &Schedule) -> Self {
+        let tasks = schedule.tasks.len();
+        let nodes = tasks + 2 * schedule.launches.len();
+        let mut order = Self {
+            tasks: tasks as u32,
+            chain: vec![0; nodes],
+            position: vec![0; nodes],
+            before: Vec::with_capacity(tasks),
+            lanes: 0,
+            chains: 0,
+            first: vec![None; schedule.launches.len()],
+            awaited: Vec::new(),
+            nodes: Vec::new(),
+        };
+        // By chain: its last node.
+        let mut tail: Vec<u32> = Vec::new();
         let mut numbers: FxHashMap<(u16, u16), u32> = FxHashMap::default();
-        let mut lanes: Vec<Vec<u32>> = Vec::new();
-        let mut lane = Vec::with_capacity(count);
-        let mut position = Vec::with_capacity(count);
-        let mut before = Vec::with_capacity(count);
+        let mut last: Vec<u32> = Vec::new();
         for (id, task) in schedule.tasks.iter().enumerate() {
-            let number = *numbers
+            let lane = *numbers
                 .entry((task.rank.0, task.lane.0))
                 .or_insert_with(|| {
-                    lanes.push(Vec::new());
-                    lanes.len() as u32 - 1
+                    tail.push(u32::MAX);
+                    last.push(u32::MAX);
+                    tail.len() as u32 - 1
                 });
-            let chain = &mut lanes[number as usize];
-            before.push(chain.last().map(|&t| TaskId(t)));
-            chain.push(id as u32);
-            lane.push(number);
-            position.push(chain.len() as u32);
+            let before = std::mem::replace(&mut last[lane as usize], id as u32);
+            order
+                .before
+                .push((before != u32::MAX).then_some(TaskId(before)));
+            let Some(launch) = task.launch else {
+                order.append(&mut tail, lane, id as u32);
+                continue;
+            };
+            // The tasks of a kernel follow one another in its lane, so both its nodes do.
+            if order.first[launch.index()].is_none() {
+                order.first[launch.index()] = Some(id as u32);
+                let ends = [order.start(launch), order.end(launch)];
+                for node in ends {
+                    order.append(&mut tail, lane, node);
+                }
+            }
         }
-        Self {
-            lane,
-            position,
-            before,
-            lanes,
-            nodes: Vec::new(),
+        order.lanes = tail.len() as u32;
+        for (id, task) in schedule.tasks.iter().enumerate() {
+            let deps = schedule.deps(TaskId(id as u32));
+            let in_kernels = deps.iter().map(|dep| dep.task.0);
+            let in_kernels = in_kernels.filter(|&t| schedule.tasks[t as usize].launch.is_some());
+            order.awaited.extend(in_kernels.map(|t| (t, id as u32)));
+            let Some(launch) = task.launch else { continue };
+            let joins = deps.iter().map(|dep| dep.task.0).find(|&t| {
+                schedule.tasks[t as usize].launch == Some(launch)
+                    && t < id as u32
+                    && tail[order.chain[t as usize] as usize] == t
+            });
+            let chain = joins.map_or(tail.len() as u32, |t| order.chain[t as usize]);
+            if joins.is_none() {
+                tail.push(u32::MAX);
+            }
+            order.append(&mut tail, chain, id as u32);
         }
+        order.chains = tail.len() as u32;
+        order.awaited.sort_unstable();
+        order
+    }
+
+    /// Puts a node behind the last one of a chain.
+    fn append(&mut self, tail: &mut [u32], chain: u32, node: u32) {
+        let last = std::mem::replace(&mut tail[chain as usize], node);
+        self.chain[node as usize] = chain;
+        self.position[node as usize] = match last {
+            u32::MAX => 1,
+            last => self.position[last as usize] + 1,
+        };
+    }
+
+    /// The node of a kernel's start.
+    pub(super) const fn start(&self, launch: LaunchId) -> u32 {
+        self.tasks + 2 * launch.0
+    }
+
+    /// The node of a kernel's end.
+    pub(super) const fn end(&self, launch: LaunchId) -> u32 {
+        self.tasks + 2 * launch.0 + 1
+    }
+
+    /// The node that a dependency waits for.
+    fn source(&self, schedule: &Schedule, dep: &Dep) -> u32 {
+        match schedule.task(dep.task).launch {
+            Some(launch) if dep.via == Via::Event => self.end(launch),
+            _ => dep.task.0,
+        }
+    }
+
+    /// The waits that `task` brings about, as (node, the one that it waits for), other than those
+    /// between neighbours of a chain.
+    pub(super) fn edges(&self, schedule: &Schedule, task: TaskId) -> Vec<(u32, u32)> {
+        let deps = schedule.deps(task).iter();
+        let own = deps.map(|dep| (dep.via, self.source(schedule, dep)));
+        let Some(launch) = schedule.task(task).launch else {
+            return own.map(|(_, from)| (task.0, from)).collect();
+        };
+        let start = self.start(launch);
+        let mut edges = vec![(task.0, start)];
+        if self.first[launch.index()] == Some(task.0) {
+            let early = own.clone().filter(|&(via, _)| via != Via::KernelFlag);
+            edges.splice(0..0, early.map(|(_, from)| (start, from)));
+        }
+        edges.extend(own.map(|(_, from)| (task.0, from)));
+        edges.push((self.end(launch), task.0));
+        edges
+    }
+
+    /// The node before a task of no kernel in its lane.
+    pub(super) fn lane_before(&self, schedule: &Schedule, task: TaskId) -> Option<u32> {
+        let before = self.before[task.index()]?;
+        Some(match schedule.task(before).launch {
+            Some(launch) => self.end(launch),
+            None => before.0,
+        })
+    }
+
+    /// Some of those that wait for a task of a kernel.
+    pub(super) fn awaited(&self, task: u32) -> impl Iterator<Item = u32> {
+        let at = self.awaited.partition_point(|&(t, _)| t < task);
+        self.awaited[at..]
+            .iter()
+            .take(8)
+            .take_while(move |&&(t, _)| t == task)
+            .map(|&(_, by)| by)
     }
 
     /// The node of a task.
@@ -184,141 +303,5 @@ impl Order {
             },
             cycle: text.join(", ") + &more,
         }
-    }
-}
-
-/// How far each lane is known to have waited into the others; grows with the sweep.
-#[derive(Debug)]
-pub(super) struct Clocks {
-    /// By lane: other lane → (own position, other's position), both ascending.
-    known: Vec<FxHashMap<u32, Vec<(u32, u32)>>>,
-    /// Positions reached in the query for `target`; valid where `stamp` is the target's.
-    reached: Vec<u32>,
-    stamp: Vec<u32>,
-    queue: Vec<(u32, u32)>,
-    epoch: u32,
-    target: Option<u32>,
-    /// Steps taken so far, a measure of the work done.
-    pub steps: u64,
-}
-
-impl Clocks {
-    pub(super) fn new(order: &Order) -> Self {
-        let lanes = order.lanes.len();
-        Self {
-            known: vec![FxHashMap::default(); lanes],
-            reached: vec![0; lanes],
-            stamp: vec![0; lanes],
-            queue: Vec::new(),
-            epoch: 0,
-            target: None,
-            steps: 0,
-        }
-    }
-
-    /// Notes that `task` waits for `from`, or ends with it.
-    pub(super) fn wait(&mut self, order: &Order, task: u32, from: u32) {
-        let (lane, other) = (order.lane[task as usize], order.lane[from as usize]);
-        if lane == other {
-            return;
-        }
-        let (at, upto) = (order.position[task as usize], order.position[from as usize]);
-        let list = self.known[lane as usize].entry(other).or_default();
-        match list.last_mut() {
-            Some(last) if last.1 >= upto => {}
-            Some(last) if last.0 == at => last.1 = upto,
-            _ => list.push((at, upto)),
-        }
-        self.steps += 1;
-    }
-
-    /// Whether `first` ends before `second` starts (or is a member of the same collective). The
-    /// waits of `second` and of all that happens before it must have been noted.
-    pub(super) fn ordered(&mut self, order: &Order, first: u32, second: u32) -> bool {
-        let (lane, upto) = (order.lane[first as usize], order.position[first as usize]);
-        self.start(order, second);
-        self.steps += 1;
-        if self.at(lane) >= upto {
-            return true;
-        }
-        let own = order.lane[second as usize];
-        let direct = self.lookup(own, order.position[second as usize], lane);
-        if direct >= upto {
-            return true;
-        }
-        self.close(Some((lane, upto)))
-    }
-
-    /// Position up to which each lane has ended before `task` starts; `task`'s own lane up to
-    /// itself. Indexed by lane.
-    pub(super) fn closure(&mut self, order: &Order, task: u32) -> Vec<u32> {
-        self.start(order, task);
-        self.close(None);
-        (0..self.reached.len() as u32).map(|l| self.at(l)).collect()
-    }
-
-    fn start(&mut self, order: &Order, target: u32) {
-        if self.target == Some(target) {
-            return;
-        }
-        self.target = Some(target);
-        self.epoch += 1;
-        self.queue.clear();
-        self.reach(order.lane[target as usize], order.position[target as usize]);
-    }
-
-    fn at(&self, lane: u32) -> u32 {
-        if self.stamp[lane as usize] == self.epoch {
-            self.reached[lane as usize]
-        } else {
-            0
-        }
-    }
-
-    fn reach(&mut self, lane: u32, position: u32) {
-        self.stamp[lane as usize] = self.epoch;
-        self.reached[lane as usize] = position;
-        self.queue.push((lane, position));
-    }
-
-    /// How far `lane` has waited into `other` by its position `position`.
-    fn lookup(&self, lane: u32, position: u32, other: u32) -> u32 {
-        self.known[lane as usize]
-            .get(&other)
-            .map_or(0, |list| upto(list, position))
-    }
-
-    /// Goes on with the search from the target until `goal` is reached or nothing is left.
-    fn close(&mut self, goal: Option<(u32, u32)>) -> bool {
-        let mut next = 0;
-        while next < self.queue.len() {
-            let (lane, position) = self.queue[next];
-            next += 1;
-            if self.at(lane) > position {
-                continue;
-            }
-            let known = std::mem::take(&mut self.known[lane as usize]);
-            for (&other, list) in &known {
-                let position = upto(list, position);
-                self.steps += 1;
-                if position > self.at(other) {
-                    self.reach(other, position);
-                }
-            }
-            self.known[lane as usize] = known;
-            if goal.is_some_and(|(lane, upto)| self.at(lane) >= upto) {
-                break;
-            }
-        }
-        self.queue.drain(..next);
-        goal.is_none_or(|(lane, upto)| self.at(lane) >= upto)
-    }
-}
-
-/// The last entry at or before `position`.
-fn upto(list: &[(u32, u32)], position: u32) -> u32 {
-    match list.partition_point(|&(own, _)| own <= position) {
-        0 => 0,
-        n => list[n - 1].1,
     }
 }

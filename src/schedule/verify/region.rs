@@ -22,8 +22,8 @@ pub(super) struct Segment {
     pub readers: Readers,
 }
 
-/// Tasks that have read a segment since it was written: the last one of each lane stands for the
-/// earlier ones of that lane.
+/// Tasks that have read a segment since it was written: the last one of each chain stands for the
+/// earlier ones of that chain.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Readers {
     /// The newest; most segments have one reader, which needs no list.
@@ -33,21 +33,21 @@ pub(super) struct Readers {
 }
 
 impl Readers {
-    /// Adds a reader; `lane_of` and lane order tell which earlier readers it stands for.
-    pub(super) fn add(&mut self, task: u32, lane_of: &[u32]) {
-        let lane = |t: u32| lane_of[t as usize];
+    /// Adds a reader; `chain_of` and the order of chains tell which earlier readers it stands for.
+    pub(super) fn add(&mut self, task: u32, chain_of: &[u32]) {
+        let chain = |t: u32| chain_of[t as usize];
         let Some(last) = self.last.replace(task) else {
             return;
         };
-        if lane(last) == lane(task) {
+        if chain(last) == chain(task) {
             return;
         }
         self.earlier.push(last);
         if self.earlier.len() as u32 > self.compact_at.max(16) {
-            // Later readers come later in the list, so the last of each lane is kept.
+            // Later readers come later in the list, so the last of each chain is kept.
             self.earlier.reverse();
-            self.earlier.sort_by_key(|t| lane(*t));
-            self.earlier.dedup_by_key(|t| lane(*t));
+            self.earlier.sort_by_key(|t| chain(*t));
+            self.earlier.dedup_by_key(|t| chain(*t));
             self.compact_at = 2 * self.earlier.len() as u32;
         }
     }

@@ -12,14 +12,17 @@
 //! progress; a schedule that breaks it may still run if its kernels happen to start in a good
 //! order.
 
-use super::order::{Clocks, Order};
+use super::clocks::Clocks;
+use super::order::Order;
 use super::{GpuSms, Stop, VerifyError};
 use crate::schedule::{Compute, Mover, Schedule, TaskId, Via, Work};
 
-/// Something that holds SMs from its first task to its last.
+/// Something that holds SMs from one node of the order to another.
 struct Kernel {
-    first: TaskId,
-    last: TaskId,
+    /// Its first task.
+    task: TaskId,
+    first: u32,
+    last: u32,
     lane: u32,
     gpu: u32,
     sms: u32,
@@ -35,7 +38,7 @@ pub(super) fn check(
 ) -> Result<(), Stop> {
     let kernels = kernels(schedule, order, sms);
     let mut by_gpu: Vec<usize> = (0..kernels.len()).collect();
-    by_gpu.sort_by_key(|&i| (kernels[i].gpu, kernels[i].lane, kernels[i].first));
+    by_gpu.sort_by_key(|&i| (kernels[i].gpu, kernels[i].lane, kernels[i].task));
     for group in by_gpu.chunk_by(|&i, &j| kernels[i].gpu == kernels[j].gpu) {
         let alone = kernels[group[0]].lane == kernels[group[group.len() - 1]].lane;
         for &x in group.iter().filter(|&&i| kernels[i].waits && !alone) {
@@ -61,7 +64,6 @@ fn kernels(schedule: &Schedule, order: &Order, sms: &dyn Fn(u32) -> GpuSms) -> V
         });
         if let Some(launch) = task.launch {
             if let Some(k) = of_launch[launch.index()] {
-                kernels[k].last = id;
                 kernels[k].waits |= flagged;
                 continue;
             }
@@ -82,16 +84,21 @@ fn kernels(schedule: &Schedule, order: &Order, sms: &dyn Fn(u32) -> GpuSms) -> V
                 n => u32::from(n),
             },
         };
+        let [first, last] = match task.launch {
+            Some(launch) => [order.start(launch), order.end(launch)],
+            None => [id.0; 2],
+        };
         kernels.push(Kernel {
-            first: id,
-            last: id,
-            lane: order.lane[i],
+            task: id,
+            first,
+            last,
+            lane: order.chain[first as usize],
             gpu,
             sms: stated,
             waits: flagged || matches!(task.work, Work::Collective(_)),
         });
     }
-    let collective = |k: &Kernel| matches!(schedule.task(k.first).work, Work::Collective(_));
+    let collective = |k: &Kernel| matches!(schedule.task(k.task).work, Work::Collective(_));
     for kernel in kernels.iter_mut().filter(|k| k.sms == 0 && !collective(k)) {
         kernel.sms = if kernel.waits {
             sms(kernel.gpu).total
@@ -113,8 +120,8 @@ fn fits(
     x: usize,
 ) -> Result<(), VerifyError> {
     let kernel = &kernels[x];
-    let before = began_after(schedule, order, clocks, kernel.first);
-    let during = clocks.closure(order, kernel.last.0);
+    let before = began_after(schedule, order, clocks, kernel);
+    let during = clocks.closure(order, kernel.last);
     clocks.steps += (before.len() + group.len()) as u64;
     let mut needed = 0u64;
     let mut others: Vec<String> = Vec::new();
@@ -124,12 +131,12 @@ fn fits(
         }
         let mut most: Option<&Kernel> = None;
         for y in lane.iter().map(|&i| &kernels[i]) {
-            let upto = |task: TaskId| order.position[task.index()];
+            let upto = |node: u32| order.position[node as usize];
             let awaited =
                 upto(y.first) <= during[y.lane as usize] && upto(y.last) > before[y.lane as usize];
             let beside = y.waits
                 && upto(y.last) > before[y.lane as usize]
-                && !clocks.ordered(order, kernel.last.0, y.first.0);
+                && !clocks.ordered(order, kernel.last, y.first);
             if (awaited || beside) && most.is_none_or(|m| y.sms > m.sms) {
                 most = Some(y);
             }
@@ -137,7 +144,7 @@ fn fits(
         if let Some(y) = most {
             needed += u64::from(y.sms);
             if others.len() < 3 {
-                others.push(schedule.describe(y.first));
+                others.push(schedule.describe(y.task));
             }
         }
     }
@@ -146,7 +153,7 @@ fn fits(
         return Ok(());
     }
     Err(VerifyError::CanDeadlock {
-        kernel: schedule.describe(kernel.first),
+        kernel: schedule.describe(kernel.task),
         gpu: kernel.gpu,
         sms: total,
         held: kernel.sms,
@@ -155,19 +162,29 @@ fn fits(
     })
 }
 
-/// By lane: what has ended when the kernel that begins with `first` takes its SMs, that is what
-/// its first task waits for other than by kernel flags.
-fn began_after(schedule: &Schedule, order: &Order, clocks: &mut Clocks, first: TaskId) -> Vec<u32> {
-    let collective = matches!(schedule.task(first).work, Work::Collective(_));
-    let mut reached = vec![0; order.lanes.len()];
+/// By lane: what has ended when the kernel takes its SMs, that is what its first task waits for
+/// other than by kernel flags.
+fn began_after(
+    schedule: &Schedule,
+    order: &Order,
+    clocks: &mut Clocks,
+    kernel: &Kernel,
+) -> Vec<u32> {
+    if let Some(launch) = schedule.task(kernel.task).launch {
+        return clocks.closure(order, order.start(launch));
+    }
+    let collective = matches!(schedule.task(kernel.task).work, Work::Collective(_));
+    let mut reached = vec![0; order.lanes as usize];
+    let edges = order.edges(schedule, kernel.task);
     let starts = schedule
-        .deps(first)
+        .deps(kernel.task)
         .iter()
-        .filter(|dep| dep.via != Via::KernelFlag || collective)
-        .map(|dep| dep.task)
-        .chain(order.before[first.index()]);
+        .zip(edges)
+        .filter(|(dep, _)| dep.via != Via::KernelFlag || collective)
+        .map(|(_, (_, from))| from)
+        .chain(order.lane_before(schedule, kernel.task));
     for from in starts {
-        for (at, upto) in reached.iter_mut().zip(clocks.closure(order, from.0)) {
+        for (at, upto) in reached.iter_mut().zip(clocks.closure(order, from)) {
             *at = upto.max(*at);
         }
     }

@@ -1,10 +1,11 @@
 //! The sweep: every task performed on meanings, in one topological order.
 
 use super::Stop;
+use super::clocks::Clocks;
 use super::error::VerifyError;
 use super::made::Made;
 use super::memory::Memory;
-use super::order::{Clocks, Order};
+use super::order::Order;
 use super::structure::span;
 use super::value::{Grid, Set, Value};
 use crate::schedule::{BufferId, Extent, Role, Schedule, Slice, TaskId, Tensor, Work};
@@ -59,8 +60,8 @@ pub(super) fn sweep(
 
 impl Sweep<'_> {
     fn waits(&mut self, order: &Order, task: TaskId) {
-        for dep in self.schedule.deps(task) {
-            self.memory.clocks.wait(order, task.0, dep.task.0);
+        for (node, from) in order.edges(self.schedule, task) {
+            self.memory.clocks.wait(order, node, from);
         }
     }
 

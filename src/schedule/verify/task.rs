@@ -147,6 +147,21 @@ pub(super) fn deps(schedule: &Schedule, id: TaskId) -> Check {
 fn via(schedule: &Schedule, id: TaskId, dep: &Dep) -> Check {
     let (task, other) = (schedule.task(id), schedule.task(dep.task));
     let same_launch = task.launch.is_some() && task.launch == other.launch;
+    if same_launch && !matches!(dep.via, Via::Launch | Via::KernelFlag) {
+        return refuse(
+            schedule.describe(id),
+            format!(
+                "it waits for {} of its own kernel {}, which orders nothing inside a kernel",
+                schedule.describe(dep.task),
+                match dep.via {
+                    Via::Lane => "by lane order",
+                    Via::Event => "by an event",
+                    _ => "by a stream flag",
+                }
+            ),
+            "wait by kernel order (launch) or by a kernel flag",
+        );
+    }
     let problem = match dep.via {
         Via::Lane if (task.rank, task.lane) != (other.rank, other.lane) => {
             "by lane order, but the two are in different lanes"
@@ -194,6 +209,7 @@ fn is_library(schedule: &Schedule, work: Work) -> bool {
 /// can learn of other tasks through kernel flags only.
 pub(super) fn launches(schedule: &Schedule) -> Check {
     let mut first: Vec<Option<TaskId>> = vec![None; schedule.launches.len()];
+    let mut last = first.clone();
     let mut open: Vec<((Rank, u16), Option<LaunchId>)> = Vec::new();
     let lanes: rustc_hash::FxHashMap<(Rank, u16), usize> = {
         let mut lanes = rustc_hash::FxHashMap::default();
@@ -211,6 +227,7 @@ pub(super) fn launches(schedule: &Schedule) -> Check {
         let lane = lanes[&(task.rank, task.lane.0)];
         let previous = std::mem::replace(&mut open[lane].1, task.launch);
         let Some(launch) = task.launch else { continue };
+        last[launch.index()] = Some(id);
         let name = &schedule.launches[launch.index()].name;
         if schedule.launches[launch.index()].rank != task.rank {
             return refuse(
@@ -251,6 +268,30 @@ pub(super) fn launches(schedule: &Schedule) -> Check {
                     schedule.describe(dep.task)
                 ),
                 "wait by a kernel flag, or let the first task of the launch wait",
+            );
+        }
+    }
+    events(schedule, &last)
+}
+
+/// An event is recorded in a lane, that is after a whole kernel: only its last task stands for
+/// that. `last`: by launch.
+fn events(schedule: &Schedule, last: &[Option<TaskId>]) -> Check {
+    for id in (0..schedule.tasks.len() as u32).map(TaskId) {
+        let early = schedule.deps(id).iter().find_map(|dep| {
+            let launch = schedule.task(dep.task).launch?;
+            let inside = dep.via == Via::Event && last[launch.index()] != Some(dep.task);
+            inside.then_some((dep.task, launch))
+        });
+        if let Some((task, launch)) = early {
+            return refuse(
+                schedule.describe(id),
+                format!(
+                    "it waits by an event for {}, which is inside launch {}, but an event follows the whole kernel",
+                    schedule.describe(task),
+                    schedule.launches[launch.index()].name
+                ),
+                "wait by a stream flag or a kernel flag, or for the last task of the launch",
             );
         }
     }
