@@ -6,7 +6,8 @@ use duet::device::DType;
 use duet::operator::{Kind, Operator};
 use duet::schedule::verify::{Limits, Verified, verify};
 use duet::schedule::{Schedule, interpret};
-use duet::strategy;
+use duet::strategy::{self, Site};
+use duet::topology::Topology;
 use duet::topology::build::Builder;
 use duet::units::Bytes;
 use rayon::prelude::*;
@@ -14,15 +15,15 @@ use rayon::prelude::*;
 use crate::mutate::{MUTATIONS, Random};
 use crate::samples;
 
-const KINDS: [Kind; 8] = [
-    Kind::AgGemm,
-    Kind::GemmRs,
-    Kind::GemmAr,
-    Kind::AllGather,
-    Kind::ReduceScatter,
-    Kind::AllReduce,
-    Kind::AllToAll,
-    Kind::PointToPoint,
+/// Settings beyond those that comparisons try, for the strategies that have them.
+const SETTINGS: [&str; 7] = [
+    "mover=sm:2",
+    "issue=pull",
+    "chunks=2",
+    "chunks=2,mover=sm:2",
+    "group=2",
+    "d=2,comm=direct,issue=pull",
+    "d=2,margin=yes",
 ];
 
 /// Random places tried for each kind of mutation in each schedule.
@@ -30,27 +31,51 @@ const PLACES: u64 = 24;
 /// Orders in which the oracle performs a mutant.
 const ORDERS: u32 = 42;
 
-/// Schedules of everything that comparisons try, on small shapes.
-pub fn of_registry(tp: u32) -> Vec<(String, Schedule)> {
-    let mut b = Builder::new("switch");
-    let gpus = b.gpus(tp as usize);
+/// GPUs on one switch, in pairs with a bridge each where `bridged`.
+fn machine(gpus: u32, bridged: bool) -> Topology {
+    let mut b = Builder::new(if bridged { "bridges" } else { "switch" });
+    let ids = b.gpus(gpus as usize);
     let hub = b.switch("s");
-    for gpu in gpus {
-        b.link(gpu, hub, "nvlink", 50e9, 500e-9);
+    for &gpu in &ids {
+        b.link(gpu, hub, "pcie", 24e9, 1e-6);
     }
-    let topology = b.build();
-    let placement: Vec<u32> = (0..tp).collect();
+    for pair in ids.chunks_exact(if bridged { 2 } else { ids.len() + 1 }) {
+        b.link(pair[0], pair[1], "nvlink", 52e9, 1e-6);
+    }
+    b.build()
+}
+
+fn operator(kind: Kind, tp: u32) -> Operator {
+    let width = u64::from(tp);
+    if kind.is_fused() {
+        Operator::gemm(kind, 4 * width, 2 * width, 2 * width, tp, DType::Bf16)
+    } else {
+        // Seven rows or more to a share: two rings can each cut theirs, into unequal chunks.
+        Operator::collective(kind, Bytes::new(width * width * 56), tp, DType::Bf16)
+    }
+    .expect("a valid operator")
+}
+
+/// Schedules of everything that comparisons try and of [`SETTINGS`], on small shapes: on a plain
+/// switch, or where that offers no second ring and no groups, on bridged pairs.
+pub fn of_registry(tp: u32) -> Vec<(String, Schedule)> {
+    let machines = [machine(tp, false), machine(tp, true)];
+    let sites = machines
+        .each_ref()
+        .map(|machine| Site::new(machine, (0..tp).collect()));
     let mut schedules = Vec::new();
-    for kind in KINDS {
-        let width = u64::from(tp);
-        let operator = if kind.is_fused() {
-            Operator::gemm(kind, 4 * width, 2 * width, 2 * width, tp, DType::Bf16)
-        } else {
-            Operator::collective(kind, Bytes::new(width * width * 8), tp, DType::Bf16)
-        };
-        let operator = operator.expect("a valid operator");
-        for choice in strategy::candidates(&operator) {
-            if let Ok(schedule) = choice.build(&operator, &topology, &placement) {
+    for kind in Kind::ALL {
+        let operator = operator(kind, tp);
+        let mut choices = strategy::candidates(&operator);
+        for strategy in strategy::registry() {
+            for setting in SETTINGS {
+                let choice = strategy::parse(&format!("{}:{setting}", strategy.name()));
+                choices.extend(choice.ok().filter(|choice| !choices.contains(choice)));
+            }
+        }
+        for choice in choices {
+            let mut built = sites.iter().map(|site| choice.build_at(&operator, site));
+            if let Some(Ok(schedule)) = built.find(Result::is_ok) {
                 schedules.push((format!("{operator} by {choice}"), schedule));
             }
         }
@@ -93,25 +118,53 @@ fn every_wrong_mutant_is_refused() {
     let jobs: Vec<(usize, usize)> = (0..schedules.len())
         .flat_map(|s| (0..MUTATIONS.len()).map(move |m| (s, m)))
         .collect();
-    let results: Vec<(usize, Count, Vec<String>)> = jobs
+    let results: Vec<(Count, Vec<String>)> = jobs
         .par_iter()
-        .map(|&(s, m)| {
-            let (count, missed) = mutants(&schedules[s], m);
-            (m, count, missed)
-        })
+        .map(|&(s, m)| mutants(&schedules[s], m))
         .collect();
     let mut counts = [Count::default(); MUTATIONS.len()];
-    for (m, count, _) in &results {
-        counts[*m].mutants += count.mutants;
-        counts[*m].wrong += count.wrong;
-        counts[*m].harmless_refused += count.harmless_refused;
+    let mut wrong = vec![0; schedules.len()];
+    for (&(s, m), (count, _)) in jobs.iter().zip(&results) {
+        counts[m].mutants += count.mutants;
+        counts[m].wrong += count.wrong;
+        counts[m].harmless_refused += count.harmless_refused;
+        wrong[s] += count.wrong;
     }
     println!("{} schedules", schedules.len());
     println!("{}", table(&counts));
-    let missed: Vec<&String> = results.iter().flat_map(|r| &r.2).collect();
+    let missed: Vec<&String> = results.iter().flat_map(|r| &r.1).collect();
     assert!(missed.is_empty(), "accepted but wrong: {missed:#?}");
     for ((name, _), count) in MUTATIONS.iter().zip(&counts) {
         assert!(count.wrong > 0, "`{name}` breaks nothing");
+    }
+    let broken: Vec<&Schedule> = (schedules.iter().zip(&wrong))
+        .filter(|(_, wrong)| **wrong > 0)
+        .map(|((_, schedule), _)| schedule)
+        .collect();
+    every_strategy_is_among(&broken);
+}
+
+/// Every strategy for every kind of operator that it performs, and every one of [`SETTINGS`].
+fn every_strategy_is_among(schedules: &[&Schedule]) {
+    let seen: Vec<(Kind, strategy::Choice)> = schedules
+        .iter()
+        .filter_map(|s| Some((s.operator.kind, strategy::parse(&s.strategy).ok()?)))
+        .collect();
+    for strategy in strategy::registry() {
+        let name = strategy.name();
+        for kind in Kind::ALL.into_iter().filter(|kind| strategy.applies(*kind)) {
+            let there = |(k, choice): &(Kind, strategy::Choice)| {
+                *k == kind && choice.strategy().name() == name
+            };
+            assert!(seen.iter().any(there), "no mutants of `{name}` for {kind}");
+        }
+        for setting in SETTINGS {
+            let Ok(choice) = strategy::parse(&format!("{name}:{setting}")) else {
+                continue;
+            };
+            let there = seen.iter().any(|(_, other)| *other == choice);
+            assert!(there, "no mutants of `{choice}`");
+        }
     }
 }
 
