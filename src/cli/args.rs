@@ -21,6 +21,28 @@ const DEFAULT_BATCH: u64 = 4;
 #[derive(Args, Clone, Debug)]
 #[command(next_help_heading = "Machine")]
 pub struct MachineArgs {
+    /// A built-in topology (see `duet topology list`) or a YAML file
+    #[arg(short, long, value_name = "NAME|FILE", default_value = DEFAULT_TOPOLOGY)]
+    pub topology: String,
+    /// Change a number of the machine, e.g. `links.nvlink.bandwidth=2x`, `gpu.sms=100`
+    #[arg(long, value_name = "PATH=VALUE")]
+    pub set: Vec<String>,
+}
+
+impl MachineArgs {
+    /// Loads the topology named.
+    ///
+    /// # Errors
+    /// [`Failure::Input`] with the whole diagnostic.
+    pub fn load(&self) -> Result<Topology, Failure> {
+        topology::load(&self.topology, &self.set).map_err(|error| Failure::input(&error))
+    }
+}
+
+/// Which machines.
+#[derive(Args, Clone, Debug)]
+#[command(next_help_heading = "Machine")]
+pub struct MachinesArgs {
     /// A built-in topology (see `duet topology list`) or a YAML file; repeat it to compare machines
     #[arg(short, long, value_name = "NAME|FILE", default_value = DEFAULT_TOPOLOGY)]
     pub topology: Vec<String>,
@@ -29,7 +51,7 @@ pub struct MachineArgs {
     pub set: Vec<String>,
 }
 
-impl MachineArgs {
+impl MachinesArgs {
     /// Loads every topology named, in order.
     ///
     /// # Errors
@@ -39,20 +61,6 @@ impl MachineArgs {
             .iter()
             .map(|name| topology::load(name, &self.set).map_err(|error| Failure::input(&error)))
             .collect()
-    }
-
-    /// Loads the one topology named.
-    ///
-    /// # Errors
-    /// [`Failure::Usage`] when there are several, [`Failure::Input`] when it is wrong.
-    pub fn load_one(&self) -> Result<Topology, Failure> {
-        match self.load()?.pop() {
-            Some(topology) if self.topology.len() == 1 => Ok(topology),
-            _ => Err(Failure::Usage(
-                "error: this command takes one topology\n  help: give `-t` once; `duet compare` takes several"
-                    .to_owned(),
-            )),
-        }
     }
 }
 
@@ -90,9 +98,9 @@ pub struct OperatorArgs {
     /// Ranks [default: the GPUs of one box]
     #[arg(long, value_name = "RANKS")]
     pub tp: Option<u32>,
-    /// Element type
-    #[arg(long, value_name = "TYPE", default_value = "bf16", value_parser = PossibleValuesParser::new(DType::ALL.map(DType::name)))]
-    pub dtype: String,
+    /// Element type [default: bf16, or fp16 on GPUs without bf16]
+    #[arg(long, value_name = "TYPE", value_parser = PossibleValuesParser::new(DType::ALL.map(DType::name)))]
+    pub dtype: Option<String>,
 }
 
 impl OperatorArgs {
@@ -121,10 +129,7 @@ impl OperatorArgs {
                 topology.name
             )));
         }
-        let dtype = DType::ALL
-            .into_iter()
-            .find(|dtype| dtype.name() == self.dtype)
-            .unwrap_or_default();
+        let dtype = self.dtype(topology, tp);
         if let Some(kind) = kind.filter(|kind| !kind.is_fused()) {
             return self.bare(kind, tp, dtype);
         }
@@ -150,7 +155,21 @@ impl OperatorArgs {
             self.n.unwrap_or(gemm.n),
             self.k.unwrap_or(gemm.k),
         );
+        check_dtype(dtype, topology, tp)?;
         Operator::gemm(kind.unwrap_or(gemm.kind), m, n, k, tp, dtype).map_err(wrong)
+    }
+
+    /// The element type asked for; without one bf16, or fp16 where a GPU lacks bf16.
+    fn dtype(&self, topology: &Topology, tp: u32) -> DType {
+        let all = |dtype| (0..tp).all(|gpu| topology.device(gpu).rate(dtype).is_some());
+        match &self.dtype {
+            Some(name) => DType::ALL
+                .into_iter()
+                .find(|dtype| dtype.name() == name)
+                .unwrap_or_default(),
+            None if !all(DType::Bf16) && all(DType::Fp16) => DType::Fp16,
+            None => DType::Bf16,
+        }
     }
 
     fn bare(&self, kind: Kind, tp: u32, dtype: DType) -> Result<Operator, Failure> {
@@ -174,6 +193,22 @@ impl OperatorArgs {
         })?;
         Operator::collective(kind, bytes, tp, dtype).map_err(|error| Failure::input(&error))
     }
+}
+
+/// Refuses an element type that one of the first `tp` GPUs cannot multiply.
+fn check_dtype(dtype: DType, topology: &Topology, tp: u32) -> Result<(), Failure> {
+    let without = (0..tp)
+        .map(|gpu| topology.device(gpu))
+        .find(|device| device.rate(dtype).is_none());
+    let Some(device) = without else { return Ok(()) };
+    let known: Vec<&str> = device.peak.iter().map(|(dtype, _)| dtype.name()).collect();
+    Err(Failure::Input(format!(
+        "error: GPU `{}` of {} has no {} arithmetic\n  help: choose `--dtype` from what it has: {}",
+        device.name,
+        topology.name,
+        dtype.name(),
+        known.join(", ")
+    )))
 }
 
 /// How the host submits work.

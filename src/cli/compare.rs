@@ -2,7 +2,7 @@
 
 use clap::Args;
 
-use super::args::{MachineArgs, OperatorArgs, RunArgs};
+use super::args::{MachinesArgs, OperatorArgs, RunArgs};
 use super::error::Failure;
 use super::evaluate::{self, Judge};
 use super::output::{Format, OutputArgs};
@@ -12,7 +12,7 @@ use crate::report::{csv, json, table};
 #[derive(Args, Debug)]
 pub struct CompareArgs {
     #[command(flatten)]
-    machine: MachineArgs,
+    machine: MachinesArgs,
     #[command(flatten)]
     operator: OperatorArgs,
     /// Only this strategy (repeatable): a name, or a name with parameters as in `interdecom:d=4`;

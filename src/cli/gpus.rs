@@ -49,7 +49,10 @@ pub fn run(args: &GpusArgs) -> Result<(), Failure> {
             device.sms.to_string(),
             peak.map_or_else(|| "–".to_owned(), |peak| peak.to_string()),
             device.hbm.to_string(),
-            device.memory.to_string(),
+            match device.memory >= device::ideal().memory {
+                true => "unlimited".to_owned(),
+                false => device.memory.to_string(),
+            },
             clean(&device.about),
         ]);
         list.row(vec![

@@ -47,7 +47,7 @@ fn step(text: &str) -> Result<f64, String> {
 }
 
 pub fn run(args: &SensitivityArgs) -> Result<(), Failure> {
-    let topology = args.machine.load_one()?;
+    let topology = args.machine.load()?;
     let operator = args.operator.resolve(&topology)?;
     let judge = Judge::new(&topology, operator, &args.run);
     let candidates = strategy::candidates(&operator);
@@ -58,13 +58,17 @@ pub fn run(args: &SensitivityArgs) -> Result<(), Failure> {
         }
         None => judge.fastest(&candidates)?,
     };
+    let fastest = match &args.strategy {
+        Some(_) => judge.fastest(&candidates)?.1.min(makespan),
+        None => makespan,
+    };
     let capacities = capacities(&topology, &operator);
     let progress = Progress::new(capacities.len(), "growing capacities");
     let grow = |capacity: &Capacity, factor: f64| {
         let mut sets = args.machine.set.clone();
         sets.extend(capacity.sets(factor));
         // A limit that the machine does not have (an ideal GPU's) cannot grow.
-        topology::load(&args.machine.topology[0], &sets).ok()
+        topology::load(&args.machine.topology, &sets).ok()
     };
     let gain = |capacity: &Capacity| {
         let stepped = grow(capacity, 1.0 + args.step)?;
@@ -77,7 +81,8 @@ pub fn run(args: &SensitivityArgs) -> Result<(), Failure> {
             capacity: capacity.name.clone(),
             sets: capacity.sets(2.0),
             step,
-            elasticity: (step / makespan).ln() / args.step.ln_1p(),
+            // No negative zero.
+            elasticity: (step / makespan).ln() / args.step.ln_1p() + 0.0,
             doubled: large.makespan(&schedule).ok()?,
             best_doubled: (best.strategy, best_makespan),
         })
@@ -95,6 +100,7 @@ pub fn run(args: &SensitivityArgs) -> Result<(), Failure> {
         launch: judge.launch().to_owned(),
         strategy: schedule.strategy.clone(),
         makespan,
+        fastest,
         step: args.step,
         gains,
     };

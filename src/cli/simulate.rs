@@ -48,7 +48,7 @@ pub struct SimulateArgs {
 
 pub fn run(args: &SimulateArgs) -> Result<(), Failure> {
     written_once(args)?;
-    let topology = args.machine.load_one()?;
+    let topology = args.machine.load()?;
     let (judge, schedule) = match &args.schedule {
         Some(path) => from_file(path, &topology, args)?,
         None => from_strategy(&topology, args)?,

@@ -116,7 +116,7 @@ pub fn timeline() -> Timeline {
         ],
         samples: vec![
             sample(1e-6, Counter::Link(link), 42e9),
-            sample(7.242_88e-6, Counter::Link(link), 0.0),
+            sample(7.242_88e-6, Counter::Link(link), -0.0),
             sample(9.242_88e-6, Counter::Sms(0), 4.0),
             sample(12e-6, Counter::Sms(0), 0.0),
         ],

@@ -35,6 +35,8 @@ pub struct Sensitivity {
     pub strategy: String,
     /// Makespan as the machine is \[s\].
     pub makespan: f64,
+    /// Makespan of the fastest strategy as the machine is \[s\].
+    pub fastest: f64,
     /// Relative growth of the small step.
     pub step: f64,
     /// The largest saving by doubling first.
@@ -72,6 +74,15 @@ impl Sensitivity {
         } else {
             0.0
         }
+    }
+
+    /// Whether the table would print zeros: less than half of its last digit, and the fastest
+    /// strategy no faster either.
+    fn without_effect(&self, gain: &Gain) -> bool {
+        let same = |makespan: f64, before: f64| (makespan - before).abs() < 5e-6 * before;
+        same(gain.step, self.makespan)
+            && same(gain.doubled, self.makespan)
+            && same(gain.best_doubled.1, self.fastest)
     }
 }
 
@@ -156,13 +167,20 @@ pub fn table(sensitivity: &Sensitivity, look: &Look) -> String {
         .left("", 4)
         .left("fastest at 2x", 2)
         .right("", 2);
-    for gain in &sensitivity.gains {
+    let (still, moved): (Vec<&Gain>, Vec<&Gain>) = sensitivity
+        .gains
+        .iter()
+        .partition(|gain| sensitivity.without_effect(gain));
+    for gain in moved {
         let saving = sensitivity.saving(gain.doubled);
         let saves = percent(saving);
         let small = gain.step / sensitivity.makespan - 1.0;
         grid.row(vec![
             clean(&gain.capacity),
-            format!("{:+.3} %", small * 100.0 + 0.0),
+            match (small * 1e5).round() / 1e3 {
+                0.0 => "–".to_owned(),
+                percent => format!("{percent:+.3} %"),
+            },
             time(gain.doubled),
             match saving {
                 s if s > 5e-4 => paint(&saves, Paint::Good),
@@ -175,5 +193,11 @@ pub fn table(sensitivity: &Sensitivity, look: &Look) -> String {
         ]);
     }
     out.push_str(&grid.draw(look));
+    if !still.is_empty() {
+        let names: Vec<String> = still.iter().map(|gain| clean(&gain.capacity)).collect();
+        let text = format!("no effect: {}", names.join(", "));
+        out.push('\n');
+        out.push_str(&wrap(&text, 0, 2, look.width));
+    }
     out
 }

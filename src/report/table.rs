@@ -26,8 +26,11 @@ pub fn time(seconds: f64) -> String {
 /// A share in per cent with three digits.
 pub fn percent(share: f64) -> String {
     let value = share * 100.0;
-    let decimals = usize::from(value != 0.0 && value.abs() < 9.95);
-    format!("{value:.decimals$} %")
+    match value != 0.0 && value.abs() < 9.95 {
+        // Rounded first, so that nothing is not minus nothing.
+        true => format!("{:.1} %", (value * 10.0).round() / 10.0 + 0.0),
+        false => format!("{:.0} %", value + 0.0),
+    }
 }
 
 fn times(speedup: Option<f64>) -> String {

@@ -148,17 +148,15 @@ fn via_name(via: Via) -> &'static str {
 
 fn counters(events: &mut Events<'_>, topology: &Topology, timeline: &Timeline) -> io::Result<()> {
     for sample in &timeline.samples {
+        // Sums that cancel may leave a negative zero.
+        let used = sample.value + 0.0;
         let (pid, name, args) = match sample.counter {
             Counter::Link(link) => (
                 LINKS,
                 names::link(topology, link),
-                json!({ "GB/s": sample.value / 1e9 }),
+                json!({ "GB/s": used / 1e9 }),
             ),
-            Counter::Sms(gpu) => (
-                gpu + 1,
-                "SMs held".to_owned(),
-                json!({ "SMs": sample.value }),
-            ),
+            Counter::Sms(gpu) => (gpu + 1, "SMs held".to_owned(), json!({ "SMs": used })),
         };
         let ts = micros(sample.time);
         events.push(
@@ -250,5 +248,7 @@ mod tests {
         assert_eq!(counters[0]["name"], "gpu0->gpu1");
         assert_eq!(counters[0]["args"]["GB/s"], 42.0);
         assert_eq!(counters[2]["args"]["SMs"], 4.0);
+        // The fixture's sample is a negative zero.
+        assert_eq!(counters[1]["args"]["GB/s"].to_string(), "0.0");
     }
 }

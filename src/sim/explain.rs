@@ -30,7 +30,7 @@ use crate::topology::Topology;
 pub struct Evaluation {
     pub timeline: Timeline,
     /// The fastest unsplit GEMM of one rank, with its launch \[s\]; 0 for a bare collective.
-    pub gemm_only: f64,
+    pub unsplit_gemm: f64,
     /// The same schedule with instant GEMMs \[s\].
     pub comm_only: f64,
     pub explanation: Explanation,
@@ -49,7 +49,7 @@ pub fn evaluate(
     let explanation = explain_from(timeline.makespan, schedule, topology, options)?;
     let comm_only = with(schedule, topology, options, |terms| terms.compute = false)?;
     Ok(Evaluation {
-        gemm_only: unsplit_gemm(&schedule.operator, topology, &schedule.placement, options)?,
+        unsplit_gemm: unsplit_gemm(&schedule.operator, topology, &schedule.placement, options)?,
         comm_only,
         explanation,
         timeline,

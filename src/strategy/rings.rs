@@ -10,7 +10,7 @@ pub(super) type Order = Vec<Rank>;
 
 /// Beyond this many ranks the ring is the ranks in their own order: the search would take longer
 /// than the simulation, and machines of that size are numbered box by box.
-const SEARCHED: usize = 64;
+const SEARCHED: usize = 256;
 
 /// The rings of a site.
 #[derive(Debug)]

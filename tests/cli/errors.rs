@@ -52,10 +52,12 @@ fn wrong_arguments_exit_with_2() {
     refused(
         2,
         "simulate -t h200-nvswitch-8 -t a6000-pairs-8",
-        &["takes one topology"],
+        &["cannot be used multiple times"],
     );
     refused(2, "sensitivity --step 0", &["write a share from 1e-6 to 1"]);
     refused(2, "topology rings --gpus 1,1", &["GPU 1 is listed twice"]);
+    refused(2, "topology rings --gpus 0", &["at least two GPUs"]);
+    refused(2, "topology bound --gpus 0", &["at least two GPUs"]);
     refused(2, "topology check", &["<FILE>"]);
     refused(
         2,
@@ -101,7 +103,15 @@ fn wrong_input_exits_with_3() {
     refused(
         3,
         &format!("compare -t {PAIR} --dtype fp8 -m 64"),
-        &["no strategy can perform", "fp8"],
+        &[
+            "GPU `small` of pair has no fp8 arithmetic",
+            "it has: bf16\n",
+        ],
+    );
+    refused(
+        3,
+        "compare -t v100-dgx1-8 --dtype bf16",
+        &["has no bf16 arithmetic", "it has: fp16, fp32\n"],
     );
     refused(
         3,

@@ -37,6 +37,7 @@ fn gpus_are_listed() {
     );
     let ideal = json("gpus ideal");
     assert!(ideal[0]["hbm_bytes_per_s"].is_null());
+    assert!(stdout("gpus ideal").contains("unlimited"));
     assert!(stdout("gpus h200").contains("989 TFLOP/s"));
 }
 
@@ -69,6 +70,8 @@ fn bounds_are_listed() {
     let expected = (4 << 20) as f64 / 50e9 + 1e-6;
     let found = all[0]["seconds"].as_f64().unwrap();
     assert!((found - expected).abs() < 1e-12, "{all}");
+    // 7 of 8 ranks' shares of 64 MiB.
+    assert!(stdout("topology bound --op all-gather").contains("56 MiB at"));
     let text = stdout("topology bound");
     for collective in [
         "all-gather",
@@ -140,6 +143,11 @@ fn help_and_version() {
             "{command}"
         );
     }
+    // Options that only `compare` repeats.
+    assert!(stdout("compare --help").contains("repeat it"));
+    for command in ["simulate", "sensitivity"] {
+        assert!(!stdout(&format!("{command} --help")).contains("repeat it"));
+    }
     let version = format!("duet {}\n", env!("CARGO_PKG_VERSION"));
     duet("--version").assert().success().stdout(version);
 }
@@ -152,7 +160,10 @@ fn pairs_without_a_way_are_shown_as_such() {
     let text = "name: line\ngpu: ideal\nnodes: { gpus: 3 }\nlinks:\n  - { between: [[gpu0, gpu1], [gpu1, gpu2]], bandwidth: 10 GB/s, latency: 1 us }\n";
     std::fs::write(&path, text).unwrap();
     let show = format!("topology show {}", path.display());
-    assert!(stdout(&show).contains("none: no way but through other GPUs"));
+    let shown = stdout(&show);
+    assert!(shown.contains("none: no way but through other GPUs"));
+    // No colon without a description behind it.
+    assert_eq!(shown.lines().next(), Some("line"));
     let rates = &json(&show)["bandwidth_bytes_per_s"];
     assert_eq!(rates[0], serde_json::json!([0.0, 10e9, null]));
     let csv = stdout(&format!("{show} --format csv"));

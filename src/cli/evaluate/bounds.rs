@@ -1,6 +1,6 @@
 //! What every schedule of an operator is held against: the unsplit GEMM and lower bounds.
 
-use super::Judge;
+use super::{Judge, settled};
 use crate::operator::Kind;
 use crate::sim;
 use crate::topology::bound;
@@ -9,13 +9,13 @@ impl Judge<'_> {
     /// Fastest unsplit GEMM of a rank on its own GPU, the slowest rank's [s]; 0 for a bare
     /// collective.
     pub fn unsplit_gemm(&self) -> f64 {
-        sim::unsplit_gemm(
+        let gemm = sim::unsplit_gemm(
             &self.operator,
             self.topology,
             &self.site.placement,
             &self.options,
-        )
-        .unwrap_or(0.0)
+        );
+        settled(gemm.unwrap_or(0.0))
     }
 
     /// No strategy can be faster [s]: the larger of [`Self::compute_bound`] and the network's
@@ -23,7 +23,8 @@ impl Judge<'_> {
     pub fn lower_bound(&self) -> Option<f64> {
         let network = self.network_bound();
         let compute = self.compute_bound();
-        [network, compute].into_iter().flatten().reduce(f64::max)
+        let bounds = [network, compute].into_iter().flatten();
+        bounds.reduce(f64::max).map(settled)
     }
 
     /// The arithmetic of each GPU at its peak, and its memory traffic with every element moved

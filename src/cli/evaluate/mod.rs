@@ -18,6 +18,14 @@ use crate::topology::Topology;
 
 /// Schedules up to this many tasks are verified unless told otherwise.
 const VERIFY_UP_TO: usize = 100_000;
+
+/// A time to 13 significant digits, as every command ranks and prints it. Sums of equal times may
+/// differ in their last bits; so rounded they are equal, and equals stay in the registry's order.
+/// Larger times stay larger or become equal.
+fn settled(seconds: f64) -> f64 {
+    format!("{seconds:.12e}").parse().unwrap_or(seconds)
+}
+
 /// Judges schedules of one operator on one machine.
 #[derive(Debug)]
 pub struct Judge<'t> {
@@ -102,7 +110,7 @@ impl<'t> Judge<'t> {
     /// Why it cannot be performed, in words.
     pub fn makespan(&self, schedule: &Schedule) -> Result<f64, String> {
         sim::simulate(schedule, self.topology, &self.options)
-            .map(|timeline| timeline.makespan)
+            .map(|timeline| settled(timeline.makespan))
             .map_err(|error| error.to_string())
     }
 
@@ -160,9 +168,9 @@ impl<'t> Judge<'t> {
         let evaluation = sim::evaluate(schedule, self.topology, &options).map_err(words)?;
         let timeline = evaluation.timeline;
         let numbers = Numbers {
-            makespan: timeline.makespan,
-            gemm_only: gemm_only.makespan,
-            comm_only: evaluation.comm_only,
+            makespan: settled(timeline.makespan),
+            gemm_only: settled(gemm_only.makespan),
+            comm_only: settled(evaluation.comm_only),
             tasks: schedule.tasks.len(),
             bottleneck: bottleneck::bottleneck(self.topology, &timeline),
             verification,
@@ -231,5 +239,22 @@ impl<'t> Judge<'t> {
             }
             .to_owned(),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::settled;
+
+    #[test]
+    fn equal_sums_settle_on_one_time() {
+        // 0.1 + 0.2 = 0.30000000000000004 in doubles.
+        assert_ne!(0.1 + 0.2, 0.3);
+        assert_eq!(settled(0.1 + 0.2), settled(0.3));
+        assert_eq!(settled(0.3), 0.3);
+        // 13 digits are kept, of small times too.
+        assert_eq!(settled(1.234_567_890_123e-6), 1.234_567_890_123e-6);
+        assert!(settled(1.000_000_000_001e-3) > settled(1e-3));
+        assert_eq!(settled(0.0), 0.0);
     }
 }

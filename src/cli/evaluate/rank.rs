@@ -1,5 +1,7 @@
 //! Choosing strategies, judging them in parallel and ranking them.
 
+use std::cmp::Ordering;
+
 use rayon::prelude::*;
 
 use super::{Judge, Numbers};
@@ -59,6 +61,12 @@ pub fn choices(filters: &[String], operator: &Operator) -> Result<Vec<Choice>, F
     Ok(chosen)
 }
 
+/// The order in which strategies are ranked: by their settled makespans, and stable, so that
+/// equals stay in the registry's order.
+fn faster(a: f64, b: f64) -> Ordering {
+    a.total_cmp(&b)
+}
+
 impl Judge<'_> {
     fn judge(&self, choice: &Choice) -> Result<Numbers, String> {
         Ok(self.perform(&self.build(choice)?, false)?.1)
@@ -106,10 +114,7 @@ impl Judge<'_> {
         if results.is_empty() {
             return Err(nothing(&self.operator, &self.topology.name, &skipped));
         }
-        // By whole picoseconds: sums of equal times may differ in their last bits, and equals
-        // stay in the registry's order.
-        let picoseconds = |outcome: &Outcome| (outcome.makespan * 1e12).round();
-        results.sort_by(|a, b| picoseconds(a).total_cmp(&picoseconds(b)));
+        results.sort_by(|a: &Outcome, b| faster(a.makespan, b.makespan));
         Ok(Comparison {
             topology: self.topology.name.clone(),
             operator: self.operator,
@@ -122,7 +127,7 @@ impl Judge<'_> {
         })
     }
 
-    /// The fastest of `choices` with its schedule and makespan; the first among equals.
+    /// The fastest of `choices` with its schedule and makespan: the first of [`Self::compare`].
     ///
     /// # Errors
     /// [`Failure::Input`] when not one can be performed.
@@ -135,7 +140,7 @@ impl Judge<'_> {
             .iter()
             .zip(&performed)
             .filter_map(|(choice, makespan)| Some((choice, *makespan.as_ref().ok()?)))
-            .min_by(|a, b| a.1.total_cmp(&b.1));
+            .min_by(|a, b| faster(a.1, b.1));
         match best {
             Some((choice, makespan)) => {
                 let schedule = self.build(choice).map_err(Failure::Internal)?;

@@ -40,7 +40,7 @@ pub struct BoundArgs {
 
 pub fn run(args: &BoundArgs) -> Result<(), Failure> {
     let topology = args.subject.load()?;
-    let gpus = super::gpus(&topology, &args.gpus)?;
+    let gpus = super::several(&topology, &args.gpus)?;
     let mut list = List::new(&["operator", "bytes", "bound", "seconds", "tight", "why"]);
     let mut grid = Grid::default()
         .left("collective", 0)

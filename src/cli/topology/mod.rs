@@ -81,3 +81,16 @@ fn gpus(topology: &Topology, asked: &[u32]) -> Result<Vec<u32>, Failure> {
     }
     Ok(asked.to_vec())
 }
+
+/// As [`gpus`], for what takes at least two.
+fn several(topology: &Topology, asked: &[u32]) -> Result<Vec<u32>, Failure> {
+    let found = gpus(topology, asked)?;
+    match found.len() {
+        0 | 1 => Err(Failure::Usage(format!(
+            "error: at least two GPUs are needed\n  help: list them, e.g. `--gpus 0,1`; {} has {}",
+            topology.name,
+            topology.gpus.len()
+        ))),
+        _ => Ok(found),
+    }
+}

@@ -26,7 +26,7 @@ pub struct RingsArgs {
 
 pub fn run(args: &RingsArgs) -> Result<(), Failure> {
     let topology = args.subject.load()?;
-    let gpus = super::gpus(&topology, &args.gpus)?;
+    let gpus = super::several(&topology, &args.gpus)?;
     let found = rings::find(&topology, &gpus);
     let mut rows = vec![("single", None, &found.single)];
     if let Some(pair) = &found.pair {

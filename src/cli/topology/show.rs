@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use super::Subject;
 use crate::cli::error::Failure;
 use crate::cli::output::{ColorChoice, Format, OutputArgs};
-use crate::report::grid::{Paint, clean, paint};
+use crate::report::grid::{Paint, clean, paint, wrap};
 use crate::report::list::List;
 use crate::report::topology::{dot, matrix, picture, svg};
 use crate::topology::Topology;
@@ -86,7 +86,10 @@ pub fn run(args: &ShowArgs) -> Result<(), Failure> {
 fn table(topology: &Topology, pairs: &Matrix, output: &OutputArgs) -> String {
     let look = output.look();
     let title = paint(&clean(&topology.name), Paint::Bold);
-    let mut out = format!("{title}: {}\n\n", clean(&topology.about));
+    let mut out = match clean(&topology.about) {
+        about if about.is_empty() => format!("{title}\n\n"),
+        about => wrap(&format!("{title}: {about}"), 0, 2, look.width) + "\n",
+    };
     out.push_str(&picture::draw(topology));
     out.push_str("\nOne transfer alone, from row to column [GB/s]\n");
     out.push_str(&matrix::bandwidths(topology, pairs, &look));

@@ -5,7 +5,7 @@ use petgraph::Direction::{self, Incoming, Outgoing};
 use super::super::flow::Network;
 use super::super::{NodeId, Topology};
 use super::{Bound, FLOW_GPUS};
-use crate::units::{BytesPerSecond, Seconds};
+use crate::units::{Bytes, BytesPerSecond, Seconds};
 
 /// Rounds of the search for the worst cut of a receiver; each raises the bound or ends it.
 const ROUNDS: usize = 64;
@@ -39,7 +39,7 @@ impl<'t> Cuts<'t> {
                 f64::INFINITY
             }),
             tight,
-            why: format!("{:.6} MB at {rate_text}", bytes / 1e6),
+            why: format!("{} at {rate_text}", Bytes::new(bytes.round() as u64)),
         });
     }
 
