@@ -91,7 +91,8 @@ pub struct Grid {
 }
 
 impl Grid {
-    /// A left-aligned column; `give_way` 0 stays, higher ones leave first in narrow terminals.
+    /// A left-aligned column; `give_way` 0 stays, higher ones leave first in narrow
+    /// terminals, equal ones together.
     pub fn left(mut self, title: impl Into<String>, give_way: u8) -> Self {
         self.columns.push(Column {
             title: title.into(),
@@ -140,15 +141,15 @@ impl Grid {
             let text = shown.iter().copied().find(|&i| self.columns[i].wraps);
             let leaves = shown
                 .iter()
-                .copied()
-                .filter(|&i| self.columns[i].give_way > 0)
-                .max_by_key(|&i| (self.columns[i].give_way, i));
+                .map(|&i| self.columns[i].give_way)
+                .filter(|&give_way| give_way > 0)
+                .max();
             match (text, leaves) {
                 _ if excess == 0 => return self.draw_columns(&shown, None),
                 (Some(i), _) if widths[i] >= excess + LEAST_TEXT => {
                     return self.draw_columns(&shown, Some((i, widths[i] - excess)));
                 }
-                (_, Some(leaves)) => shown.retain(|&i| i != leaves),
+                (_, Some(leaves)) => shown.retain(|&i| self.columns[i].give_way != leaves),
                 (Some(i), None) => return self.draw_columns(&shown, Some((i, LEAST_TEXT))),
                 (None, None) => return self.draw_columns(&shown, None),
             }

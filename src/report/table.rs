@@ -141,7 +141,7 @@ fn ranking(comparison: &Comparison) -> Grid {
 fn side_by_side(comparisons: &[Comparison]) -> Grid {
     let mut grid = Grid::default().left("strategy", 0);
     for comparison in comparisons {
-        grid = grid.right(clean(&comparison.topology), 0).right("", 0);
+        grid = grid.right(clean(&comparison.topology), 0).right("", 1);
     }
     let mut strategies: Vec<&str> = Vec::new();
     for outcome in comparisons.iter().flat_map(|c| &c.results) {

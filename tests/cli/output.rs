@@ -46,6 +46,8 @@ fn tables_fit_narrow_terminals() {
     for command in [
         "compare --explain".to_owned(),
         "compare --op all-gather --bytes 64MiB".to_owned(),
+        "compare -t h200-nvswitch-8 -t a6000-pairs-8 -t b200-nvswitch-8".to_owned(),
+        "topology show a6000-pairs-8".to_owned(),
         format!("simulate -t {PAIR}"),
         "sensitivity".to_owned(),
         "strategies".to_owned(),
