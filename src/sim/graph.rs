@@ -40,7 +40,12 @@ impl Graph {
             launch_left: vec![0; launches],
             launch_first: vec![NONE; launches],
         };
-        for (t, task) in schedule.tasks.iter().enumerate() {
+        let fused = if launches > 0 {
+            &schedule.tasks[..]
+        } else {
+            &[]
+        };
+        for (t, task) in fused.iter().enumerate() {
             if let Some(LaunchId(l)) = task.launch {
                 graph.launch_left[l as usize] += 1;
                 if graph.launch_first[l as usize] == NONE {
@@ -67,6 +72,9 @@ impl Graph {
 
     /// Where a task's own wait is entered: the kernel start for a fused kernel's first task.
     fn entry(&self, schedule: &Schedule, t: u32) -> u32 {
+        if self.launch_first.is_empty() {
+            return t; // millions of tasks need not be looked at again
+        }
         match schedule.tasks[t as usize].launch {
             Some(launch) if self.launch_first[launch.index()] == t => self.launch_step(launch),
             _ => t,
@@ -74,21 +82,20 @@ impl Graph {
     }
 
     fn link_lanes(&mut self, schedule: &Schedule) {
-        let lanes = schedule
-            .tasks
-            .iter()
-            .map(|task| task.lane.0)
-            .max()
-            .map_or(0, |lane| lane as usize + 1);
-        let mut last = vec![NONE; lanes * schedule.placement.len()];
+        // The last task so far, by rank and lane; grown as lanes appear, in one pass.
+        let mut last: Vec<Vec<u32>> = vec![Vec::new(); schedule.placement.len()];
         for (t, task) in schedule.tasks.iter().enumerate() {
-            let slot = &mut last[task.rank.0 as usize * lanes + task.lane.0 as usize];
-            if *slot != NONE {
+            let lanes = &mut last[usize::from(task.rank.0)];
+            let lane = usize::from(task.lane.0);
+            if lane >= lanes.len() {
+                lanes.resize(lane + 1, NONE);
+            }
+            let before = std::mem::replace(&mut lanes[lane], t as u32);
+            if before != NONE {
                 let step = self.entry(schedule, t as u32);
-                self.next_in_lane[*slot as usize] = step;
+                self.next_in_lane[before as usize] = step;
                 self.waiting[step as usize] += 1;
             }
-            *slot = t as u32;
         }
     }
 

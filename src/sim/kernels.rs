@@ -57,7 +57,12 @@ impl Kernels {
         // Without contention nobody takes another's SMs away.
         let pool = |&sms| Pool::new(if terms.contention { sms } else { u32::MAX });
         let mut launches = vec![(Vec::new(), GemmTime::default(), 0.0); schedule.launches.len()];
-        for (t, task) in schedule.tasks.iter().enumerate() {
+        let fused = if launches.is_empty() {
+            &[]
+        } else {
+            &schedule.tasks[..]
+        };
+        for (t, task) in fused.iter().enumerate() {
             if let Some(launch) = task.launch {
                 launches[launch.index()].0.push(t as u32);
             }

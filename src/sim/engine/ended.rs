@@ -58,6 +58,7 @@ impl Engine<'_> {
     /// Tells everything that waits for `task`.
     fn one_ended(&mut self, task: u32, now: f64) {
         self.ended += 1;
+        self.makespan = self.makespan.max(now);
         self.spans[task as usize].end = now;
         let cause = Cause::Task(TaskId(task));
         let done = self.last_tile(task, now);

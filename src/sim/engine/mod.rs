@@ -67,6 +67,8 @@ pub(super) struct Engine<'a> {
     samples: Vec<Sample>,
     pub usages: Vec<Usage>,
     ended: usize,
+    /// End of the last task so far.
+    makespan: f64,
 }
 
 impl<'a> Engine<'a> {
@@ -123,6 +125,7 @@ impl<'a> Engine<'a> {
             samples: Vec::new(),
             usages: Vec::new(),
             ended: 0,
+            makespan: 0.0,
         })
     }
 
@@ -352,10 +355,9 @@ impl<'a> Engine<'a> {
             });
         }
         self.spans.truncate(tasks);
-        let makespan = self.spans.iter().map(|span| span.end).fold(0.0, f64::max);
         Ok(Timeline {
             spans: self.spans,
-            makespan,
+            makespan: self.makespan,
             links: self.links,
             samples: self.samples,
         })
