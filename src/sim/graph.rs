@@ -17,9 +17,10 @@ pub(super) struct Graph {
     pub waiting: Vec<u32>,
     /// The step after this task in its lane; [`NONE`] at the end.
     pub next_in_lane: Vec<u32>,
-    /// Waiting steps of each task, compressed rows: (step, via).
+    /// Waiting steps of each task, compressed rows, and how each is told.
     start: Vec<u32>,
-    successors: Vec<(u32, Via)>,
+    successors: Vec<u32>,
+    vias: Vec<Via>,
     /// Tasks of each fused kernel that have not ended.
     pub launch_left: Vec<u32>,
     /// First task of each fused kernel.
@@ -37,6 +38,7 @@ impl Graph {
             next_in_lane: vec![NONE; tasks],
             start: vec![0; tasks + 2],
             successors: Vec::new(),
+            vias: Vec::new(),
             launch_left: vec![0; launches],
             launch_first: vec![NONE; launches],
         };
@@ -64,10 +66,14 @@ impl Graph {
         self.tasks + launch.0
     }
 
-    /// The steps that wait for `task`, with how they are told.
-    pub fn successors(&self, task: u32) -> &[(u32, Via)] {
-        let (a, b) = (self.start[task as usize], self.start[task as usize + 1]);
-        &self.successors[a as usize..b as usize]
+    /// Places of the steps that wait for `task`, for [`Self::successor`].
+    pub fn successors(&self, task: u32) -> std::ops::Range<usize> {
+        self.start[task as usize] as usize..self.start[task as usize + 1] as usize
+    }
+
+    /// A waiting step, with how it is told.
+    pub fn successor(&self, place: usize) -> (u32, Via) {
+        (self.successors[place], self.vias[place])
     }
 
     /// Where a task's own wait is entered: the kernel start for a fused kernel's first task.
@@ -107,13 +113,15 @@ impl Graph {
         for t in 2..self.start.len() {
             self.start[t] += self.start[t - 1];
         }
-        self.successors = vec![(NONE, Via::Lane); schedule.deps.len()];
+        self.successors = vec![0; schedule.deps.len()];
+        self.vias = vec![Via::Lane; schedule.deps.len()];
         for t in 0..schedule.tasks.len() as u32 {
             let entry = self.entry(schedule, t);
             for &Dep { task, via } in schedule.deps(TaskId(t)) {
                 let step = if via == Via::KernelFlag { t } else { entry };
                 let place = &mut self.start[task.index() + 1];
-                self.successors[*place as usize] = (step, via);
+                self.successors[*place as usize] = step;
+                self.vias[*place as usize] = via;
                 *place += 1;
                 self.waiting[step as usize] += 1;
             }

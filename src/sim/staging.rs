@@ -173,9 +173,8 @@ impl Engine<'_> {
         Ok(())
     }
 
-    /// A chunk has landed: it may go on, the next one may start, the task may be done. Returns
-    /// the task.
-    pub fn stretch_ended(&mut self, id: u32, now: f64) -> Result<u32, SimError> {
+    /// A chunk has landed: it may go on, the next one may start, the task may be done.
+    pub fn stretch_ended(&mut self, id: u32, now: f64) -> Result<(), SimError> {
         let s = &mut self.staging.stretches[id as usize];
         s.busy = false;
         s.done += 1;
@@ -194,6 +193,6 @@ impl Engine<'_> {
                 self.end_task(task);
             }
         }
-        Ok(task)
+        Ok(())
     }
 }

@@ -70,8 +70,8 @@ impl Engine<'_> {
             let lane = self.costs.device(self.costs.gpu(task)).costs.lane;
             self.condition(next, now + self.costs.fixed(lane), cause, now);
         }
-        for k in 0..self.graph.successors(task).len() {
-            let (step, via) = self.graph.successors(task)[k];
+        for place in self.graph.successors(task) {
+            let (step, via) = self.graph.successor(place);
             let at = done + self.hand_off(task, step, via);
             if step < self.graph.tasks {
                 self.kernels.opens(step, at);

@@ -40,45 +40,48 @@ impl Engine<'_> {
         self.usages.clear();
         self.usages.extend(self.fluid.usages(flow));
         self.fluid.remove(flow);
-        for k in 0..self.usages.len() {
-            let Usage { resource, per_unit } = self.usages[k];
-            let r = resource as usize;
-            if r < self.links.len() {
-                self.links[r].bytes += work * per_unit * self.payload(tag, resource);
-                if self.fluid.flows_on(resource) == 0 {
-                    self.links[r].busy += now - self.busy_since[r];
-                }
-            }
-        }
-        let task = if tag >= STRETCH {
-            self.stretch_ended(tag - STRETCH, now)?
-        } else {
-            self.ended_now.push(tag);
-            tag
-        };
-        self.set_bound(task, limit, flowing, now);
-        Ok(())
-    }
-
-    /// Payload bytes per byte of link use: copy engines 1, SM copies and the collective library
-    /// their efficiency.
-    fn payload(&self, tag: u32, link: u32) -> f64 {
         let task = if tag >= STRETCH {
             self.staging.task(tag - STRETCH)
         } else {
             tag
         };
+        let same_on_all = self.payload(task);
+        for k in 0..self.usages.len() {
+            let Usage { resource, per_unit } = self.usages[k];
+            let r = resource as usize;
+            if r < self.links.len() {
+                let payload = same_on_all.unwrap_or_else(|| self.library_payload(task, resource));
+                self.links[r].bytes += work * per_unit * payload;
+                if self.fluid.flows_on(resource) == 0 {
+                    self.links[r].busy += now - self.busy_since[r];
+                }
+            }
+        }
+        if tag >= STRETCH {
+            self.stretch_ended(tag - STRETCH, now)?;
+        } else {
+            self.ended_now.push(task);
+        }
+        self.set_bound(task, limit, flowing, now);
+        Ok(())
+    }
+
+    /// Payload bytes per byte of link use: copy engines 1, SM copies their efficiency; `None` for
+    /// the collective library, whose efficiency depends on the link.
+    fn payload(&self, task: u32) -> Option<f64> {
         match self.schedule.tasks[task as usize].work {
             Work::Transfer {
                 mover: Mover::CopyEngine,
                 ..
-            } => 1.0,
-            Work::Collective(_) => {
-                let link = LinkId::new(link as usize);
-                self.costs.library_efficiency(self.costs.gpu(task), link)
-            }
-            _ => self.costs.device(self.costs.gpu(task)).sm_copy_efficiency,
+            } => Some(1.0),
+            Work::Collective(_) => None,
+            _ => Some(self.costs.device(self.costs.gpu(task)).sm_copy_efficiency),
         }
+    }
+
+    fn library_payload(&self, task: u32, link: u32) -> f64 {
+        let link = LinkId::new(link as usize);
+        self.costs.library_efficiency(self.costs.gpu(task), link)
     }
 
     /// Records what bound a task: what limited its flow for most of the time, or its start-up if

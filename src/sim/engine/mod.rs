@@ -268,7 +268,7 @@ impl<'a> Engine<'a> {
                     _ if src == dst => self.kernel_ready(step, now),
                     Mover::Sm { .. } => self.kernel_ready(step, now),
                     Mover::CopyEngine => match self.costs.machine.way(src, dst)? {
-                        Way::Direct(_) => {
+                        Way::Direct(latency) => {
                             let gpu = self.costs.gpu(step);
                             let kind = if gpu == src {
                                 EngineKind::PeerOut
@@ -276,7 +276,10 @@ impl<'a> Engine<'a> {
                                 EngineKind::PeerIn
                             };
                             if self.take_engine(gpu, kind, step) {
-                                self.begin_transfer(step, now)?;
+                                self.start(step, now);
+                                let device = self.costs.device(gpu);
+                                let alpha = self.costs.start_up(device, mover) + latency;
+                                return self.begin(step, alpha, now);
                             }
                             Ok(())
                         }

@@ -17,6 +17,7 @@ impl Fluid {
     /// Makes all speeds fair again from time `now` on.
     pub fn solve(&mut self, now: f64) {
         self.touched.clear();
+        self.touched.append(&mut self.emptied);
         self.solves += 1;
         for id in std::mem::take(&mut self.loose) {
             let flow = &mut self.flows[id as usize];
@@ -32,9 +33,7 @@ impl Fluid {
             if self.resources[root as usize].seen == self.solves {
                 continue;
             }
-            if self.members[root as usize].is_empty() {
-                self.touched.push(root);
-            } else if !self.solve_alone(root, now) {
+            if !self.members[root as usize].is_empty() && !self.solve_alone(root, now) {
                 self.collect(root);
                 self.fill(now);
                 debug_assert_eq!(self.certificate(&self.component_flows), Ok(()));

@@ -47,6 +47,7 @@ use std::collections::BinaryHeap;
 use std::sync::Arc;
 
 use ordered_float::OrderedFloat;
+use smallvec::SmallVec;
 
 use ends::Ends;
 use state::{Flow, History, Member, Resource, Use};
@@ -90,7 +91,8 @@ pub enum Limit {
 #[derive(Debug)]
 pub struct Fluid {
     resources: Vec<Resource>,
-    members: Vec<Vec<Member>>,
+    /// Flows by resource; most links carry one or two.
+    members: Vec<SmallVec<[Member; 2]>>,
     flows: Vec<Flow>,
     /// By flow.
     history: Vec<History>,
@@ -98,8 +100,10 @@ pub struct Fluid {
     free_flows: Vec<u32>,
     /// Free stretches of `usages`, by length.
     free_usages: Vec<Vec<u32>>,
-    /// Resources that changed since the last solve.
+    /// Resources whose flows changed since the last solve.
     dirty: Vec<u32>,
+    /// Resources whose last flow left since the last solve.
+    emptied: Vec<u32>,
     /// Filling below this level is as it was at the last solve.
     restart: f64,
     /// Flows that use no resource and whose bound is new.
@@ -131,13 +135,14 @@ impl Fluid {
         };
         Self {
             resources: capacities.iter().map(resource).collect(),
-            members: vec![Vec::new(); capacities.len()],
+            members: vec![SmallVec::new(); capacities.len()],
             flows: Vec::new(),
             history: Vec::new(),
             usages: Vec::new(),
             free_flows: Vec::new(),
             free_usages: Vec::new(),
             dirty: Vec::new(),
+            emptied: Vec::new(),
             restart: f64::INFINITY,
             loose: Vec::new(),
             solves: 0,
@@ -246,7 +251,11 @@ impl Fluid {
             if let Some(moved) = members.get(place as usize) {
                 self.usages[moved.usage as usize].place = place;
             }
-            self.mark(resource);
+            if members.is_empty() {
+                self.emptied.push(resource); // nobody is left to be solved
+            } else {
+                self.mark(resource);
+            }
         }
         if !range.is_empty() {
             let len = range.len();
