@@ -104,5 +104,5 @@ row "\`duet compare\`, all strategies, 8 GPUs" "–" "$(measure "$release/duet" 
 cat <<PAGE
 
 An all-to-all of equal messages is one event; one of unequal messages has as many events as messages,
-each of which changes the share of all others, so its cost grows with the square of the messages.
+each of which moves about 40 % of all shares, so its cost grows with the square of the messages.
 PAGE
