@@ -233,3 +233,23 @@ fn machine(n: usize, gpu_of: &[usize], seed: u64) -> Topology {
     topology.explicit.push(ExplicitRoute { from, to, paths });
     topology
 }
+
+/// A resource whose last flow leaves and that is taken up again before the next solve has changed
+/// once, so that traces get one sample of it.
+#[test]
+fn a_resource_is_touched_once_per_solve() {
+    let mut fluid = Fluid::new(&[1e9]);
+    let on = [Usage {
+        resource: 0,
+        per_unit: 1.0,
+    }];
+    let first = fluid.add(1e6, 1.0, f64::INFINITY, &on, 0);
+    fluid.solve(0.0);
+    fluid.remove(first);
+    let second = fluid.add(1e6, 1.0, f64::INFINITY, &on, 1);
+    fluid.solve(1e-3);
+    assert_eq!(fluid.touched(), [0]);
+    fluid.remove(second);
+    fluid.solve(2e-3);
+    assert_eq!(fluid.touched(), [0]);
+}

@@ -17,7 +17,8 @@ impl Fluid {
     /// Makes all speeds fair again from time `now` on.
     pub fn solve(&mut self, now: f64) {
         self.touched.clear();
-        self.touched.append(&mut self.emptied);
+        let empty = |r: &u32| self.members[*r as usize].is_empty();
+        self.touched.extend(self.emptied.drain(..).filter(empty));
         self.solves += 1;
         for id in std::mem::take(&mut self.loose) {
             let flow = &mut self.flows[id as usize];
