@@ -188,22 +188,4 @@ impl Device {
         let (_, peak) = self.peak.iter().find(|(known, _)| *known == dtype)?;
         Some(peak.get() * self.sustained)
     }
-
-    /// Seconds of an elementwise kernel (a reduction, a pointwise step) that reads and writes
-    /// `bytes` in all, launch excluded.
-    pub fn elementwise_time(&self, bytes: f64) -> f64 {
-        bytes / self.elementwise.get()
-    }
-
-    /// Rate of an SM copy by `blocks` thread blocks over a link of `bandwidth` [bytes/s]: each
-    /// block adds its share until the link's reachable part is full.
-    ///
-    /// ```
-    /// let gpu = duet::device::ideal();
-    /// assert_eq!(gpu.sm_copy_rate(1, 50e9), 50e9);
-    /// ```
-    pub fn sm_copy_rate(&self, blocks: u32, bandwidth: f64) -> f64 {
-        let blocks = f64::from(blocks.max(1)) * self.sm_copy.get();
-        blocks.min(bandwidth * self.sm_copy_efficiency)
-    }
 }

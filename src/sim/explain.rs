@@ -46,7 +46,7 @@ pub fn evaluate(
     options: &Options,
 ) -> Result<Evaluation, SimError> {
     let timeline = simulate(schedule, topology, options)?;
-    let explanation = explain_from(timeline.makespan, schedule, topology, options)?;
+    let explanation = explain(timeline.makespan, schedule, topology, options)?;
     let comm_only = with(schedule, topology, options, |terms| terms.compute = false)?;
     Ok(Evaluation {
         unsplit_gemm: unsplit_gemm(&schedule.operator, topology, &schedule.placement, options)?,
@@ -54,19 +54,6 @@ pub fn evaluate(
         explanation,
         timeline,
     })
-}
-
-/// Why `schedule` takes as long as it does.
-///
-/// # Errors
-/// [`SimError`] of [`simulate`].
-pub fn explain(
-    schedule: &Schedule,
-    topology: &Topology,
-    options: &Options,
-) -> Result<Explanation, SimError> {
-    let makespan = with(schedule, topology, options, |_| ())?;
-    explain_from(makespan, schedule, topology, options)
 }
 
 /// The makespan with some terms changed.
@@ -84,7 +71,7 @@ fn with(
     Ok(simulate(schedule, topology, &options)?.makespan)
 }
 
-fn explain_from(
+fn explain(
     makespan: f64,
     schedule: &Schedule,
     topology: &Topology,

@@ -29,7 +29,7 @@ mod pool;
 mod queue;
 mod staging;
 
-pub use explain::{Evaluation, evaluate, explain, unsplit_gemm};
+pub use explain::{Evaluation, evaluate, unsplit_gemm};
 
 use crate::device::DType;
 use crate::schedule::Schedule;
