@@ -2,6 +2,8 @@
 
 #[path = "topology/bad.rs"]
 mod bad;
+#[path = "support/corpus.rs"]
+mod corpus;
 #[path = "topology/format.rs"]
 mod format;
 #[path = "topology/generators.rs"]

@@ -1,5 +1,4 @@
-//! Broken files in `tests/bad/schedule/`, each with the whole text that Duet prints about it in a
-//! file `.expected` beside it. `BLESS=1` writes them afresh.
+//! The broken files of `tests/bad/schedule/`, see [`crate::corpus`].
 
 use std::fs;
 use std::path::Path;
@@ -7,38 +6,14 @@ use std::path::Path;
 use duet::schedule::json;
 use duet::schedule::verify::{Limits, verify};
 
+use crate::corpus::every_file_is_explained;
+
 #[test]
 fn every_broken_file_is_explained() {
-    let dir = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/bad/schedule");
-    let mut files: Vec<_> = fs::read_dir(&dir)
-        .unwrap()
-        .map(|entry| entry.unwrap().path())
-        .filter(|path| path.extension().is_some_and(|ext| ext == "json"))
-        .collect();
-    files.sort();
-    assert!(files.len() >= 40, "only {} broken files", files.len());
-    let mut wrong = Vec::new();
-    for path in files {
-        let text = fs::read_to_string(&path).unwrap();
-        let name = path.file_name().unwrap().to_str().unwrap();
-        let Err(error) = json::read(&text, name) else {
-            panic!("{name} is accepted");
-        };
-        let said = format!("{error}\n");
-        // Every mistake has a place, a caret and a remedy.
-        assert!(
-            said.contains(&format!("--> {name}:")) && said.contains('^'),
-            "{said}"
-        );
-        let expected = path.with_extension("expected");
-        if std::env::var_os("BLESS").is_some() {
-            fs::write(&expected, &said).unwrap();
-        }
-        if fs::read_to_string(&expected).unwrap_or_default() != said {
-            wrong.push(said);
-        }
-    }
-    assert!(wrong.is_empty(), "not as expected:\n{}", wrong.join("\n"));
+    every_file_is_explained("schedule", "json", |name, bytes| {
+        let text = std::str::from_utf8(bytes).unwrap();
+        json::read(text, name).err().map(|error| error.to_string())
+    });
 }
 
 /// Files in `refused/` are read and refused by the verifier.

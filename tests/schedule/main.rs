@@ -1,6 +1,8 @@
 //! The schedule room: verifier, oracle, files.
 
 mod bad;
+#[path = "../support/corpus.rs"]
+mod corpus;
 mod errors;
 mod files;
 mod kernels;
