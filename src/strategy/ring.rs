@@ -6,6 +6,7 @@
 //! … share each link, so a ring of n GPUs with bandwidth B and latency α takes, with messages of s
 //! bytes, `Σ_{h=1}^{n/2} (α + (n/2 − h + 1)·s/B) = (n/2)·α + (n/2)(n/2 + 1)/2 · s/B`.
 
+use super::fused::CHUNKS;
 use super::layout::{Bare, COMM, COMPUTE, begin, cuttable};
 use super::params::{Param, Value, Values};
 use super::ring_steps::{Course, Lap, Sum, all_gather, reduce_scatter};
@@ -27,14 +28,8 @@ pub(super) const MOVER: Param = Param {
 
 const PARAMS: &[Param] = &[
     Param {
-        name: "chunks",
-        values: Values::Count {
-            least: 1,
-            most: 1024,
-        },
-        default: Value::Count(1),
         about: "pieces into which every share is cut, each forwarded as it lands (not all-to-all)",
-        shown: false,
+        ..CHUNKS
     },
     MOVER,
 ];

@@ -6,8 +6,9 @@
 //! s rank r swaps all it has with rank r xor 2^s. Reduce-scatter halves: the same backwards, with
 //! sums. Both take log₂ n steps and need a power of two.
 
+use super::fused::CHUNKS;
 use super::layout::{Bare, COMM, COMPUTE, begin, split};
-use super::params::{Param, Value, Values};
+use super::params::{Param, Value};
 use super::ring::MOVER;
 use super::{Job, Skip, Strategy, affordable, opens};
 use crate::operator::Kind;
@@ -18,14 +19,9 @@ pub(super) struct Tree;
 
 const PARAMS: &[Param] = &[
     Param {
-        name: "chunks",
-        values: Values::Count {
-            least: 1,
-            most: 1024,
-        },
         default: Value::Count(4),
         about: "pieces of each tree's rows, following one another (all-reduce only)",
-        shown: false,
+        ..CHUNKS
     },
     MOVER,
 ];

@@ -6,7 +6,7 @@ use super::tasks::{Context, Tasks};
 use super::{FORMAT, JsonError, tables};
 use crate::input::yaml::Node;
 use crate::input::{Diagnostic, Diagnostics, Span, did_you_mean, json};
-use crate::schedule::{Rank, Schedule};
+use crate::schedule::{Builder, Rank, Schedule};
 
 const SECTIONS: [&str; 10] = [
     "format",
@@ -120,20 +120,7 @@ fn schedule(file: &File<'_>, found: &mut Diagnostics) -> Option<Schedule> {
         Some(node) => node.word("strategy", found)?.to_owned(),
         None => "file".to_owned(),
     };
-    let mut schedule = Schedule {
-        operator,
-        strategy,
-        tensors: Vec::new(),
-        buffers: Vec::new(),
-        tasks: Vec::new(),
-        dep_start: vec![0],
-        deps: Vec::new(),
-        computes: Vec::new(),
-        collectives: Vec::new(),
-        launches: Vec::new(),
-        placement,
-        lanes: Vec::new(),
-    };
+    let mut schedule = Builder::new(operator, strategy, placement).finish();
     let (context, rings) = declare(file, ranks, &mut schedule, found)?;
     let mut tasks = Tasks::default();
     file.each("tasks", found, |node, found| {

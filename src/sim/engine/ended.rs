@@ -33,11 +33,7 @@ impl Engine<'_> {
                     && !self.staging.was_staged(task)
                 {
                     let gpu = self.costs.gpu(task);
-                    let kind = if gpu == src {
-                        EngineKind::PeerOut
-                    } else {
-                        EngineKind::PeerIn
-                    };
+                    let kind = EngineKind::peer(gpu, src);
                     self.release_engine(gpu, kind, task, now)?;
                 }
                 self.one_ended(task, now);

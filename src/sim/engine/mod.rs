@@ -60,6 +60,8 @@ pub(super) struct Engine<'a> {
     ready_now: Vec<u32>,
     /// Tasks that ended at this instant.
     ended_now: Vec<u32>,
+    /// Emptied lists of both, to be filled again.
+    settling: (Vec<u32>, Vec<u32>),
     /// Members of each collective that have not arrived.
     absent: Vec<u32>,
     links: Vec<LinkUse>,
@@ -117,6 +119,7 @@ impl<'a> Engine<'a> {
             staging: Staging::default(),
             ready_now: Vec::new(),
             ended_now: Vec::new(),
+            settling: Default::default(),
             absent: (schedule.collectives.iter())
                 .map(|c| c.members.len() as u32)
                 .collect(),
@@ -203,7 +206,7 @@ impl<'a> Engine<'a> {
     /// Handles steps that became ready and tasks that ended until this instant brings no more;
     /// those of one instant in task order, whatever order they were found in.
     fn settle(&mut self, now: f64) -> Result<(), SimError> {
-        let (mut steps, mut tasks) = (Vec::new(), Vec::new());
+        let (mut steps, mut tasks) = std::mem::take(&mut self.settling);
         while !self.ready_now.is_empty() || !self.ended_now.is_empty() {
             std::mem::swap(&mut tasks, &mut self.ended_now);
             tasks.sort_unstable();
@@ -216,6 +219,7 @@ impl<'a> Engine<'a> {
                 self.step_ready(step, now)?;
             }
         }
+        self.settling = (steps, tasks);
         Ok(())
     }
 
@@ -270,11 +274,7 @@ impl<'a> Engine<'a> {
                     Mover::CopyEngine => match self.costs.machine.way(src, dst)? {
                         Way::Direct(latency) => {
                             let gpu = self.costs.gpu(step);
-                            let kind = if gpu == src {
-                                EngineKind::PeerOut
-                            } else {
-                                EngineKind::PeerIn
-                            };
+                            let kind = EngineKind::peer(gpu, src);
                             if self.take_engine(gpu, kind, step) {
                                 self.start(step, now);
                                 let device = self.costs.device(gpu);

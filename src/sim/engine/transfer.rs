@@ -17,6 +17,17 @@ pub(in crate::sim) enum EngineKind {
     DeviceToHost,
 }
 
+impl EngineKind {
+    /// The engine of GPU `issuer` for a copy from peer `from`: pushed by its sender, or pulled.
+    pub const fn peer(issuer: u32, from: u32) -> Self {
+        if issuer == from {
+            Self::PeerOut
+        } else {
+            Self::PeerIn
+        }
+    }
+}
+
 impl Engine<'_> {
     /// Takes a copy engine for `unit` (a task or a stretch) or queues for it.
     pub fn take_engine(&mut self, gpu: u32, kind: EngineKind, unit: u32) -> bool {
