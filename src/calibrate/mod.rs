@@ -1,0 +1,1 @@
+//! From measurements to parameters: least squares, bootstrap intervals, error figures.

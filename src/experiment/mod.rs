@@ -1,0 +1,1 @@
+//! Experiments: grids of cases from a YAML file, performed resumably, and what follows from them.
