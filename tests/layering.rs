@@ -26,11 +26,7 @@ const ROOMS: [&str; 14] = [
 
 /// Pairs that the line would allow and the design does not: results are drawn without knowing who
 /// performed, and closed forms are checked against the simulator without leaning on it.
-const FORBIDDEN: [(&str, &str); 3] = [
-    ("report", "sim"),
-    ("predict", "sim"),
-    ("calibrate", "sim"),
-];
+const FORBIDDEN: [(&str, &str); 3] = [("report", "sim"), ("predict", "sim"), ("calibrate", "sim")];
 
 /// A source file of a room, comments and unit tests removed.
 struct Source {
