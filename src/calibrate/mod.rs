@@ -1,1 +1,28 @@
 //! From measurements to parameters: least squares, bootstrap intervals, error figures.
+//!
+//! [`fit`] finds the overhead of overlapping, alpha and beta, from times; [`nnls`] is the solver
+//! under it; [`metrics`] says how far predictions and choices are from the truth; [`bootstrap`]
+//! how sure such a number is.
+
+pub mod bootstrap;
+pub mod fit;
+pub mod metrics;
+pub mod nnls;
+
+/// Where a case falls in \[0, 1), by a hash of its name and a seed: the same on every machine and in
+/// any order of cases. Cases below a share s make a random sample of about that share.
+///
+/// ```
+/// use duet::calibrate::lot;
+/// assert_eq!(lot("m=8192", 1), lot("m=8192", 1));
+/// let below = (0..1000).filter(|m| lot(&format!("m={m}"), 1) < 1.0 / 3.0).count();
+/// assert!((300..367).contains(&below));
+/// ```
+pub fn lot(case: &str, seed: u64) -> f64 {
+    // FNV-1a over the name, then the mixer of SplitMix64.
+    let hash = case.bytes().fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| {
+        (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
+    });
+    let mixed = bootstrap::mix(hash ^ bootstrap::mix(seed));
+    (mixed >> 11) as f64 / (1_u64 << 53) as f64
+}
