@@ -5,6 +5,7 @@ use clap::{Args, ValueEnum};
 
 use super::error::Failure;
 use crate::device::DType;
+use crate::experiment::{default_dtype, lacking};
 use crate::operator::models::{self, Layer};
 use crate::operator::{Kind, Operator, OperatorError};
 use crate::topology::{self, Topology};
@@ -161,14 +162,12 @@ impl OperatorArgs {
 
     /// The element type asked for; without one bf16, or fp16 where a GPU lacks bf16.
     fn dtype(&self, topology: &Topology, tp: u32) -> DType {
-        let all = |dtype| (0..tp).all(|gpu| topology.device(gpu).rate(dtype).is_some());
         match &self.dtype {
             Some(name) => DType::ALL
                 .into_iter()
                 .find(|dtype| dtype.name() == name)
                 .unwrap_or_default(),
-            None if !all(DType::Bf16) && all(DType::Fp16) => DType::Fp16,
-            None => DType::Bf16,
+            None => default_dtype(topology, tp),
         }
     }
 
@@ -197,10 +196,9 @@ impl OperatorArgs {
 
 /// Refuses an element type that one of the first `tp` GPUs cannot multiply.
 fn check_dtype(dtype: DType, topology: &Topology, tp: u32) -> Result<(), Failure> {
-    let without = (0..tp)
-        .map(|gpu| topology.device(gpu))
-        .find(|device| device.rate(dtype).is_none());
-    let Some(device) = without else { return Ok(()) };
+    let Some(device) = lacking(topology, tp, dtype) else {
+        return Ok(());
+    };
     let known: Vec<&str> = device.peak.iter().map(|(dtype, _)| dtype.name()).collect();
     Err(Failure::Input(format!(
         "error: GPU `{}` of {} has no {} arithmetic\n  help: choose `--dtype` from what it has: {}",

@@ -17,17 +17,9 @@ pub mod table;
 pub mod topology;
 pub mod trace;
 
+pub use crate::experiment::judge::Verification;
 use crate::operator::Operator;
 use crate::timeline::Term;
-
-/// Whether a schedule was proved to compute its operator.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Verification {
-    /// Every output is complete and no two accesses race.
-    Verified,
-    /// Not checked, and why.
-    NotVerified(String),
-}
 
 /// How sure a predicted time is.
 #[derive(Clone, Debug, PartialEq)]

@@ -48,6 +48,19 @@ pub enum LaunchMode {
     Graph,
 }
 
+impl LaunchMode {
+    /// Both.
+    pub const ALL: [Self; 2] = [Self::Stream, Self::Graph];
+
+    /// The name in files and on the command line.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Stream => "stream",
+            Self::Graph => "graph",
+        }
+    }
+}
+
 /// Parts of the model that can be switched off, to see what each costs.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub struct Terms {

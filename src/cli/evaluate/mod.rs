@@ -1,30 +1,19 @@
 //! From a schedule to its numbers: verify, simulate, explain, and set in relation.
 
 mod bottleneck;
-mod bounds;
 mod rank;
 
 pub use rank::{choice, choices};
 
 use super::args::{Launch, RunArgs};
+use crate::experiment::judge::{Trial, VERIFY_UP_TO, settled};
 use crate::operator::Operator;
 use crate::report::{ExpectedError, Outcome, Verification};
 use crate::schedule::Schedule;
-use crate::schedule::verify::{GpuSms, Limits, Verified, verify};
 use crate::sim::{self, LaunchMode, Options, SimError};
 use crate::strategy::{Choice, Site};
 use crate::timeline::{Term, Timeline};
 use crate::topology::Topology;
-
-/// Schedules up to this many tasks are verified unless told otherwise.
-const VERIFY_UP_TO: usize = 100_000;
-
-/// A time to 13 significant digits, as every command ranks and prints it. Sums of equal times may
-/// differ in their last bits; so rounded they are equal, and equals stay in the registry's order.
-/// Larger times stay larger or become equal.
-fn settled(seconds: f64) -> f64 {
-    format!("{seconds:.12e}").parse().unwrap_or(seconds)
-}
 
 /// Judges schedules of one operator on one machine.
 #[derive(Debug)]
@@ -94,14 +83,22 @@ impl<'t> Judge<'t> {
         }
     }
 
+    /// The operator at its site, as experiments see it.
+    fn trial(&self) -> Trial<'_, 't> {
+        Trial {
+            site: &self.site,
+            operator: self.operator,
+            options: self.options,
+            verify_up_to: self.verify_up_to,
+        }
+    }
+
     /// The schedule of a choice.
     ///
     /// # Errors
     /// Why it is skipped, in words.
     pub fn build(&self, choice: &Choice) -> Result<Schedule, String> {
-        choice
-            .build_at(&self.operator, &self.site)
-            .map_err(|skip| skip.reason)
+        self.trial().build(choice)
     }
 
     /// The makespan of a schedule [s].
@@ -109,9 +106,7 @@ impl<'t> Judge<'t> {
     /// # Errors
     /// Why it cannot be performed, in words.
     pub fn makespan(&self, schedule: &Schedule) -> Result<f64, String> {
-        sim::simulate(schedule, self.topology, &self.options)
-            .map(|timeline| settled(timeline.makespan))
-            .map_err(|error| error.to_string())
+        self.trial().makespan(schedule)
     }
 
     /// Whether the schedule computes its operator.
@@ -119,31 +114,18 @@ impl<'t> Judge<'t> {
     /// # Errors
     /// The first fault, in words.
     pub fn verify(&self, schedule: &Schedule) -> Result<Verification, String> {
-        if schedule.tasks.len() > self.verify_up_to {
-            return Ok(Verification::NotVerified(match self.verify_up_to {
-                0 => "not asked for".to_owned(),
-                _ => format!(
-                    "{} tasks; schedules of more than {VERIFY_UP_TO} are verified with --verify",
-                    schedule.tasks.len()
-                ),
-            }));
-        }
-        let sms = |gpu: u32| {
-            let device = self.topology.device(gpu);
-            GpuSms {
-                total: device.sms,
-                collective: device.library.sms,
-            }
-        };
-        let limits = Limits {
-            sms: Some(&sms),
-            ..Limits::default()
-        };
-        match verify(schedule, &limits) {
-            Ok(Verified::Yes { .. }) => Ok(Verification::Verified),
-            Ok(Verified::NotVerified { reason }) => Ok(Verification::NotVerified(reason)),
-            Err(fault) => Err(format!("the schedule is wrong: {fault}")),
-        }
+        self.trial().verify(schedule)
+    }
+
+    /// Fastest unsplit GEMM of a rank on its own GPU, the slowest rank's [s]; 0 for a bare
+    /// collective.
+    pub fn unsplit_gemm(&self) -> f64 {
+        self.trial().unsplit_gemm()
+    }
+
+    /// No strategy can be faster [s].
+    pub fn lower_bound(&self) -> Option<f64> {
+        self.trial().lower_bound()
     }
 
     /// The timeline of a schedule and everything that follows from it; counters over time are
@@ -217,10 +199,7 @@ impl<'t> Judge<'t> {
 
     /// `stream` or `graph`.
     pub fn launch(&self) -> &'static str {
-        match self.options.launch {
-            LaunchMode::Stream => "stream",
-            LaunchMode::Graph => "graph",
-        }
+        self.options.launch.name()
     }
 
     /// How sure the times are.
@@ -239,22 +218,5 @@ impl<'t> Judge<'t> {
             }
             .to_owned(),
         }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::settled;
-
-    #[test]
-    fn equal_sums_settle_on_one_time() {
-        // 0.1 + 0.2 = 0.30000000000000004 in doubles.
-        assert_ne!(0.1 + 0.2, 0.3);
-        assert_eq!(settled(0.1 + 0.2), settled(0.3));
-        assert_eq!(settled(0.3), 0.3);
-        // 13 digits are kept, of small times too.
-        assert_eq!(settled(1.234_567_890_123e-6), 1.234_567_890_123e-6);
-        assert!(settled(1.000_000_000_001e-3) > settled(1e-3));
-        assert_eq!(settled(0.0), 0.0);
     }
 }

@@ -1,24 +1,11 @@
-//! What every schedule of an operator is held against: the unsplit GEMM and lower bounds.
+//! Lower bounds that every schedule of an operator is held against.
 
-use super::{Judge, settled};
+use super::{Trial, settled};
 use crate::operator::Kind;
-use crate::sim;
 use crate::topology::bound;
 
-impl Judge<'_> {
-    /// Fastest unsplit GEMM of a rank on its own GPU, the slowest rank's [s]; 0 for a bare
-    /// collective.
-    pub fn unsplit_gemm(&self) -> f64 {
-        let gemm = sim::unsplit_gemm(
-            &self.operator,
-            self.topology,
-            &self.site.placement,
-            &self.options,
-        );
-        settled(gemm.unwrap_or(0.0))
-    }
-
-    /// No strategy can be faster [s]: the larger of [`Self::compute_bound`] and the network's
+impl Trial<'_, '_> {
+    /// No strategy can be faster \[s\]: the larger of the arithmetic and memory traffic of each GPU and the network's
     /// bound for the operator's collective.
     pub fn lower_bound(&self) -> Option<f64> {
         let network = self.network_bound();
@@ -28,7 +15,7 @@ impl Judge<'_> {
     }
 
     /// The arithmetic of each GPU at its peak, and its memory traffic with every element moved
-    /// once [s].
+    /// once \[s\].
     fn compute_bound(&self) -> Option<f64> {
         let operator = &self.operator;
         let (m, n, k) = operator.rank_gemm()?;
@@ -36,9 +23,9 @@ impl Judge<'_> {
         let flops = 2.0 * m * n * k;
         let bytes = (m * k + k * n + m * n) * operator.dtype.size() as f64;
         let mut slowest = 0f64;
-        for gpu in 0..self.topology.gpus.len() as u32 {
+        for gpu in 0..self.topology().gpus.len() as u32 {
             let ranks = self.site.placement.iter().filter(|&&g| g == gpu).count();
-            let device = self.topology.device(gpu);
+            let device = self.topology().device(gpu);
             let mut peaks = device.peak.iter();
             let (_, peak) = peaks.find(|(dtype, _)| *dtype == operator.dtype)?;
             let one = (flops / peak.get()).max(bytes / device.hbm.get());
@@ -47,7 +34,7 @@ impl Judge<'_> {
         Some(slowest)
     }
 
-    /// The network's bound for the operator's collective [s]; `None` where ranks share a GPU,
+    /// The network's bound for the operator's collective \[s\]; `None` where ranks share a GPU,
     /// because what they exchange crosses no link.
     fn network_bound(&self) -> Option<f64> {
         let mut gpus = self.site.placement.clone();
@@ -64,7 +51,7 @@ impl Judge<'_> {
             Kind::PointToPoint => bound::Kind::PointToPoint,
         };
         let bytes = self.operator.message_bytes() as f64;
-        let bounds = bound::bounds(self.topology, kind, bytes, &self.site.placement);
+        let bounds = bound::bounds(self.topology(), kind, bytes, &self.site.placement);
         bounds.first().map(|bound| bound.seconds.get())
     }
 }

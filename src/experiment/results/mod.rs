@@ -1,0 +1,117 @@
+//! The result table: one row per case and strategy.
+//!
+//! Columns: `grid,case,topology,<set paths…>,operator,m,n,k,bytes,tp,dtype,launch,<axes…>,strategy`
+//! say what was performed; `makespan_s,unsplit_gemm_s,lower_bound_s,verified,skipped` what came of
+//! it. Where a strategy does not apply, `makespan_s` is empty and `skipped` says why.
+
+mod csv;
+
+use std::path::Path;
+use std::sync::Arc;
+
+pub use csv::{header, identity, record};
+
+use crate::operator::Operator;
+use crate::sim::LaunchMode;
+
+/// Columns before the set paths, between them and the axes, and after the axes.
+pub(crate) const HEAD: [&str; 3] = ["grid", "case", "topology"];
+pub(crate) const MIDDLE: [&str; 8] = ["operator", "m", "n", "k", "bytes", "tp", "dtype", "launch"];
+pub(crate) const TAIL: [&str; 6] = [
+    "strategy",
+    "makespan_s",
+    "unsplit_gemm_s",
+    "lower_bound_s",
+    "verified",
+    "skipped",
+];
+
+/// A result table; rows in the order of the grid.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Results {
+    /// Paths set: the names of [`Row::sets`].
+    pub sets: Vec<String>,
+    /// Axes: the names of [`Row::axes`].
+    pub axes: Vec<String>,
+    pub rows: Vec<Row>,
+}
+
+/// One case under one strategy; times in seconds.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Row {
+    pub grid: Arc<str>,
+    /// Number of the case within the experiment, from 1; its rows stand together.
+    pub case: u32,
+    pub topology: Arc<str>,
+    /// The value set for each path of [`Results::sets`]; `None`: as the topology's file says.
+    pub sets: Box<[Option<Arc<str>>]>,
+    pub operator: Operator,
+    pub launch: LaunchMode,
+    /// The value of each axis of [`Results::axes`]; `None`: the grid has no such axis.
+    pub axes: Box<[Option<u64>]>,
+    /// As written on the command line.
+    pub strategy: Arc<str>,
+    /// What came of it.
+    pub outcome: Outcome,
+    /// Fastest unsplit GEMM of one rank; 0 for a bare collective.
+    pub unsplit_gemm: f64,
+    /// No strategy can be faster.
+    pub lower_bound: Option<f64>,
+}
+
+/// What came of a strategy.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Outcome {
+    Performed {
+        makespan: f64,
+        /// Whether the schedule was proved to compute its operator.
+        verified: bool,
+    },
+    /// It does not apply, and why.
+    Skipped(Arc<str>),
+}
+
+impl Row {
+    /// The makespan \[s\], where the strategy applies.
+    pub fn makespan(&self) -> Option<f64> {
+        match self.outcome {
+            Outcome::Performed { makespan, .. } => Some(makespan),
+            Outcome::Skipped(_) => None,
+        }
+    }
+}
+
+/// Why a result file cannot be used.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum ResultsError {
+    /// The file cannot be read.
+    #[error("cannot read the results `{path}`: {reason}")]
+    Unreadable { path: String, reason: String },
+    /// A place is not as `duet run` writes it.
+    #[error("{path}:{line}: {words}")]
+    Invalid {
+        path: String,
+        line: u64,
+        words: String,
+    },
+}
+
+impl Results {
+    /// Reads a `results.csv`.
+    ///
+    /// # Errors
+    /// [`ResultsError`], with the line.
+    pub fn read(path: &Path) -> Result<Self, ResultsError> {
+        csv::read(path)
+    }
+
+    /// The rows case by case.
+    pub fn cases(&self) -> impl Iterator<Item = &[Row]> {
+        self.rows.chunk_by(|a, b| a.case == b.case)
+    }
+
+    /// The index of an axis.
+    pub fn axis(&self, name: &str) -> Option<usize> {
+        self.axes.iter().position(|axis| axis == name)
+    }
+}
