@@ -1,13 +1,14 @@
 //! From measurements to parameters: least squares, bootstrap intervals, error figures.
 //!
 //! [`fit`] finds the overhead of overlapping, alpha and beta, from times; [`nnls`] is the solver
-//! under it; [`metrics`] says how far predictions and choices are from the truth; [`bootstrap`]
+//! under it; [`table`] reads the times; [`metrics`] says how far predictions and choices are from the truth; [`bootstrap`]
 //! how sure such a number is.
 
 pub mod bootstrap;
 pub mod fit;
 pub mod metrics;
 pub mod nnls;
+pub mod table;
 
 /// Where a case falls in \[0, 1), by a hash of its name and a seed: the same on every machine and in
 /// any order of cases. Cases below a share s make a random sample of about that share.

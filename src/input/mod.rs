@@ -1,5 +1,5 @@
-//! Reading files that people write: places in the text, diagnostics that point at them, and YAML
-//! and JSON as trees whose every node knows its place.
+//! Reading files that people write: places in the text, diagnostics that point at them, YAML and
+//! JSON as trees whose every node knows its place, and CSV as cells that do.
 //!
 //! Readers (topologies, GPU profiles, schedules) push one [`Diagnostic`] per mistake into
 //! [`Diagnostics`], go on while they can, and render them all at the end.
@@ -22,6 +22,7 @@
 //! );
 //! ```
 
+pub mod csv;
 mod diagnostic;
 mod fields;
 mod file;
