@@ -5,14 +5,15 @@
 //! graph over tensor slices. A performer (the simulator in [`sim`]) turns it into a
 //! [`timeline::Timeline`]. Rooms import leftwards only:
 //!
-//! `units ► input ► device ► topology ► operator ► schedule ► strategy ► timeline ► sim ► predict ► calibrate ► experiment ► report ► cli`
+//! `units ► input ► device ► topology ► operator ► schedule ► strategy ► timeline ► sim ► predict ► gpu ► calibrate ► experiment ► report ► cli`
 //!
-//! and `sim` and `predict` do not know each other, so that one can check the other.
+//! and `sim`, `predict` and `gpu` do not know each other, so that one can check the other.
 
 pub mod calibrate;
 pub mod cli;
 pub mod device;
 pub mod experiment;
+pub mod gpu;
 pub mod input;
 pub mod operator;
 pub mod predict;

@@ -7,7 +7,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 /// Left to right; a room may use those before it.
-const ROOMS: [&str; 14] = [
+const ROOMS: [&str; 15] = [
     "units",
     "input",
     "device",
@@ -18,6 +18,7 @@ const ROOMS: [&str; 14] = [
     "timeline",
     "sim",
     "predict",
+    "gpu",
     "calibrate",
     "experiment",
     "report",
@@ -26,7 +27,14 @@ const ROOMS: [&str; 14] = [
 
 /// Pairs that the line would allow and the design does not: results are drawn without knowing who
 /// performed, and closed forms are checked against the simulator without leaning on it.
-const FORBIDDEN: [(&str, &str); 3] = [("report", "sim"), ("predict", "sim"), ("calibrate", "sim")];
+const FORBIDDEN: [(&str, &str); 6] = [
+    ("report", "sim"),
+    ("predict", "sim"),
+    ("calibrate", "sim"),
+    ("gpu", "sim"),
+    ("gpu", "predict"),
+    ("report", "gpu"),
+];
 
 /// A source file of a room, comments and unit tests removed.
 struct Source {
@@ -194,6 +202,19 @@ fn the_simulator_has_no_files_no_clock_and_no_randomness() {
             let found = source.find(word);
             assert!(found.is_empty(), "{word} in `sim`: {found:#?}");
         }
+    }
+}
+
+#[test]
+fn only_gpu_knows_cuda_and_only_its_thin_wrappers_are_unsafe() {
+    for source in sources() {
+        for word in ["cudarc", "libloading"] {
+            let found = source.find(word);
+            assert!(source.room == "gpu" || found.is_empty(), "{found:#?}");
+        }
+        let thin = source.path.starts_with(src().join("gpu/raw"));
+        let found = source.find("unsafe");
+        assert!(thin || found.is_empty(), "unsafe outside raw: {found:#?}");
     }
 }
 

@@ -1,0 +1,280 @@
+//! Memory: of a GPU, and pinned memory of the host; regions of both.
+
+use std::ffi::c_void;
+use std::ptr;
+use std::rc::Rc;
+
+use cudarc::driver::sys::{self, CUresult};
+
+use super::{Gpu, check};
+use crate::gpu::GpuError;
+
+/// An address inside an allocation and the bytes that are left from there on.
+///
+/// One address space covers all GPUs and pinned memory. A region must not outlive its memory.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub struct Region {
+    address: u64,
+    bytes: u64,
+}
+
+impl Region {
+    /// The address.
+    pub const fn address(self) -> u64 {
+        self.address
+    }
+
+    /// Bytes left.
+    pub const fn bytes(self) -> u64 {
+        self.bytes
+    }
+
+    /// `bytes` bytes from `offset` on.
+    ///
+    /// # Errors
+    /// [`GpuError::Bounds`] when they reach over the end.
+    pub fn cut(self, offset: u64, bytes: u64) -> Result<Self, GpuError> {
+        match offset.checked_add(bytes) {
+            Some(end) if end <= self.bytes => Ok(Self {
+                address: self.address + offset,
+                bytes,
+            }),
+            _ => Err(GpuError::Bounds {
+                what: "a region",
+                wanted: offset.saturating_add(bytes),
+                left: self.bytes,
+            }),
+        }
+    }
+
+    /// All from `offset` on.
+    ///
+    /// # Errors
+    /// [`GpuError::Bounds`] when it lies outside.
+    pub fn from(self, offset: u64) -> Result<Self, GpuError> {
+        self.cut(offset, self.bytes.saturating_sub(offset))
+    }
+
+    /// The address, if at least `bytes` are left.
+    ///
+    /// # Errors
+    /// [`GpuError::Bounds`] if not.
+    pub const fn need(self, what: &'static str, bytes: u64) -> Result<u64, GpuError> {
+        match bytes <= self.bytes {
+            true => Ok(self.address),
+            false => Err(GpuError::Bounds {
+                what,
+                wanted: bytes,
+                left: self.bytes,
+            }),
+        }
+    }
+
+    /// The address of a matrix of `rows × cols` elements of `size` bytes, `ld` elements from row to
+    /// row.
+    ///
+    /// # Errors
+    /// [`GpuError::Bounds`] when it reaches over the end.
+    pub fn matrix(
+        self,
+        what: &'static str,
+        (rows, cols): (u64, u64),
+        ld: u64,
+        size: u64,
+    ) -> Result<u64, GpuError> {
+        let elements = rows
+            .saturating_sub(1)
+            .saturating_mul(ld)
+            .saturating_add(cols);
+        self.need(what, elements.saturating_mul(size))
+    }
+}
+
+/// Plain memory of a GPU, which peers can be allowed to reach.
+#[derive(Debug)]
+pub struct Memory {
+    gpu: Rc<Gpu>,
+    region: Region,
+}
+
+impl Memory {
+    /// Takes `bytes` bytes (at least one), aligned to 256.
+    ///
+    /// # Errors
+    /// [`GpuError::Memory`] with what is free.
+    pub fn new(gpu: &Rc<Gpu>, bytes: u64) -> Result<Self, GpuError> {
+        let (free, _) = gpu.memory()?;
+        let short = GpuError::Memory {
+            gpu: gpu.ordinal(),
+            needed: bytes,
+            free,
+        };
+        let Ok(size) = usize::try_from(bytes.max(1)) else {
+            return Err(short);
+        };
+        let mut address = 0;
+        // SAFETY: current context, valid pointer, size above 0.
+        match unsafe { sys::cuMemAlloc_v2(&raw mut address, size) } {
+            CUresult::CUDA_ERROR_OUT_OF_MEMORY => Err(short),
+            code => check("cuMemAlloc", code).map(|()| Self {
+                gpu: Rc::clone(gpu),
+                region: Region {
+                    address,
+                    bytes: bytes.max(1),
+                },
+            }),
+        }
+    }
+
+    /// All of it.
+    pub const fn region(&self) -> Region {
+        self.region
+    }
+
+    /// The GPU it belongs to.
+    pub const fn gpu(&self) -> &Rc<Gpu> {
+        &self.gpu
+    }
+
+    /// Copies `data` to `offset` and waits for it; not ordered with streams.
+    ///
+    /// # Errors
+    /// [`GpuError::Bounds`], and the driver's.
+    pub fn upload(&self, offset: u64, data: &[u8]) -> Result<(), GpuError> {
+        let to = self.region.cut(offset, data.len() as u64)?;
+        self.gpu.enter()?;
+        // SAFETY: both ranges are `data.len()` bytes long; the call returns when the source is read.
+        check("cuMemcpyHtoD", unsafe {
+            sys::cuMemcpyHtoD_v2(to.address, data.as_ptr().cast::<c_void>(), data.len())
+        })
+    }
+
+    /// Copies from `offset` into `data` and waits for it; not ordered with streams.
+    ///
+    /// # Errors
+    /// [`GpuError::Bounds`], and the driver's.
+    pub fn download(&self, offset: u64, data: &mut [u8]) -> Result<(), GpuError> {
+        let from = self.region.cut(offset, data.len() as u64)?;
+        self.gpu.enter()?;
+        // SAFETY: both ranges are `data.len()` bytes long; the call returns when it is done.
+        check("cuMemcpyDtoH", unsafe {
+            sys::cuMemcpyDtoH_v2(data.as_mut_ptr().cast::<c_void>(), from.address, data.len())
+        })
+    }
+}
+
+impl Drop for Memory {
+    fn drop(&mut self) {
+        // Freeing waits for the GPU, so that a kernel that hangs would hang us.
+        if !self.gpu.is_lost() && self.gpu.enter().is_ok() {
+            // SAFETY: a live allocation, freed once.
+            let _ = unsafe { sys::cuMemFree_v2(self.region.address) };
+        }
+    }
+}
+
+/// Pinned memory of the host, which every GPU reaches at the same address.
+#[derive(Debug)]
+pub struct Pinned {
+    gpu: Rc<Gpu>,
+    start: *mut u8,
+    region: Region,
+}
+
+impl Pinned {
+    /// Takes `bytes` bytes (at least one), zeroed.
+    ///
+    /// # Errors
+    /// [`GpuError::Pinned`] when the host gives none.
+    pub fn new(gpu: &Rc<Gpu>, bytes: u64) -> Result<Self, GpuError> {
+        gpu.enter()?;
+        let bytes = bytes.max(1);
+        let fail = |reason: String| GpuError::Pinned { bytes, reason };
+        let size = usize::try_from(bytes).map_err(|error| fail(error.to_string()))?;
+        let mut start = ptr::null_mut();
+        // SAFETY: current context, valid pointer.
+        let code =
+            unsafe { sys::cuMemHostAlloc(&raw mut start, size, sys::CU_MEMHOSTALLOC_PORTABLE) };
+        check("cuMemHostAlloc", code).map_err(|error| fail(error.to_string()))?;
+        let start = start.cast::<u8>();
+        let mut address = 0;
+        // SAFETY: `size` bytes of ours, written before any use.
+        unsafe {
+            ptr::write_bytes(start, 0, size);
+            check(
+                "cuMemHostGetDevicePointer",
+                sys::cuMemHostGetDevicePointer_v2(&raw mut address, start.cast(), 0),
+            )?;
+        }
+        Ok(Self {
+            gpu: Rc::clone(gpu),
+            start,
+            region: Region { address, bytes },
+        })
+    }
+
+    /// All of it, as GPUs see it.
+    pub const fn region(&self) -> Region {
+        self.region
+    }
+
+    /// Writes `data` at `offset`.
+    ///
+    /// # Errors
+    /// [`GpuError::Bounds`].
+    pub fn write(&self, offset: u64, data: &[u8]) -> Result<(), GpuError> {
+        self.region.cut(offset, data.len() as u64)?;
+        // SAFETY: inside the allocation; `data` cannot overlap it, since no slice of it exists.
+        unsafe {
+            ptr::copy_nonoverlapping(data.as_ptr(), self.start.add(offset as usize), data.len());
+        }
+        Ok(())
+    }
+
+    /// Reads from `offset` into `data`.
+    ///
+    /// # Errors
+    /// [`GpuError::Bounds`].
+    pub fn read(&self, offset: u64, data: &mut [u8]) -> Result<(), GpuError> {
+        self.region.cut(offset, data.len() as u64)?;
+        // SAFETY: as in `write`.
+        unsafe {
+            ptr::copy_nonoverlapping(
+                self.start.add(offset as usize),
+                data.as_mut_ptr(),
+                data.len(),
+            );
+        }
+        Ok(())
+    }
+
+    /// Reads a word that a GPU may be writing.
+    ///
+    /// # Errors
+    /// [`GpuError::Bounds`].
+    pub fn load(&self, word: u64) -> Result<u32, GpuError> {
+        self.region.cut(word.saturating_mul(4), 4)?;
+        // SAFETY: inside the allocation and aligned; volatile, because a GPU may write it.
+        Ok(unsafe { ptr::read_volatile(self.start.cast::<u32>().add(word as usize)) })
+    }
+
+    /// Writes a word that a GPU may be reading.
+    ///
+    /// # Errors
+    /// [`GpuError::Bounds`].
+    pub fn store(&self, word: u64, value: u32) -> Result<(), GpuError> {
+        self.region.cut(word.saturating_mul(4), 4)?;
+        // SAFETY: inside the allocation and aligned; volatile, because a GPU may read it.
+        unsafe { ptr::write_volatile(self.start.cast::<u32>().add(word as usize), value) };
+        Ok(())
+    }
+}
+
+impl Drop for Pinned {
+    fn drop(&mut self) {
+        if !self.gpu.is_lost() && self.gpu.enter().is_ok() {
+            // SAFETY: a live allocation, freed once.
+            let _ = unsafe { sys::cuMemFreeHost(self.start.cast::<c_void>()) };
+        }
+    }
+}

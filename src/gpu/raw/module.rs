@@ -1,0 +1,220 @@
+//! Modules and kernels.
+
+use std::ffi::{CString, c_int, c_void};
+use std::ptr;
+use std::rc::Rc;
+
+use cudarc::driver::sys::{self, CUfunction, CUfunction_attribute as Attribute, CUmodule};
+
+use super::{Gpu, Region, Stream, check};
+use crate::gpu::GpuError;
+
+/// Machine code loaded on one GPU, kept to the end of the process.
+#[derive(Debug)]
+pub struct Module {
+    gpu: Rc<Gpu>,
+    raw: CUmodule,
+}
+
+impl Module {
+    /// Loads a cubin.
+    ///
+    /// # Errors
+    /// [`GpuError::Argument`] for what is no ELF file, and the driver's.
+    pub fn load(gpu: &Rc<Gpu>, cubin: &[u8]) -> Result<Self, GpuError> {
+        if !cubin.starts_with(b"\x7fELF") {
+            return Err(GpuError::Argument(
+                "machine code for a GPU begins with the ELF mark".to_owned(),
+            ));
+        }
+        gpu.enter()?;
+        let mut raw = ptr::null_mut();
+        // SAFETY: an ELF image, which states its own length; the driver copies it.
+        check("cuModuleLoadData", unsafe {
+            sys::cuModuleLoadData(&raw mut raw, cubin.as_ptr().cast::<c_void>())
+        })?;
+        Ok(Self {
+            gpu: Rc::clone(gpu),
+            raw,
+        })
+    }
+
+    /// The kernel of this name, loaded at once.
+    ///
+    /// # Errors
+    /// The driver's when there is none.
+    pub fn kernel(&self, name: &str) -> Result<Kernel, GpuError> {
+        self.gpu.enter()?;
+        let text = CString::new(name)
+            .map_err(|_| GpuError::Argument(format!("a kernel's name has no NUL: {name:?}")))?;
+        let mut raw = ptr::null_mut();
+        // SAFETY: a live module, a string that ends in NUL.
+        check("cuModuleGetFunction", unsafe {
+            sys::cuModuleGetFunction(&raw mut raw, self.raw, text.as_ptr())
+        })?;
+        Ok(Kernel {
+            gpu: Rc::clone(&self.gpu),
+            raw,
+        })
+    }
+}
+
+/// What a kernel takes of an SM.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub struct Resources {
+    /// Registers of a thread.
+    pub registers: u32,
+    /// Bytes of local memory of a thread: spilled registers and stack.
+    pub local: u32,
+    /// Bytes of static shared memory of a block.
+    pub shared: u32,
+    /// Most threads of a block.
+    pub threads: u32,
+}
+
+/// The size of a launch.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub struct Launch {
+    /// Blocks in x and y.
+    pub grid: (u32, u32),
+    /// Threads of a block.
+    pub block: u32,
+    /// Bytes of dynamic shared memory of a block.
+    pub shared: u32,
+}
+
+impl Launch {
+    /// `blocks` blocks of `threads` threads in a row.
+    pub const fn row(blocks: u32, threads: u32) -> Self {
+        Self {
+            grid: (blocks, 1),
+            block: threads,
+            shared: 0,
+        }
+    }
+}
+
+/// Arguments of a kernel, in order; each takes 8-byte words of its own.
+#[derive(Clone, Debug, Default)]
+pub struct Args {
+    words: Vec<u64>,
+    starts: Vec<usize>,
+}
+
+impl Args {
+    /// A 32-bit number.
+    #[must_use]
+    pub fn u32(self, value: u32) -> Self {
+        self.u64(u64::from(value))
+    }
+
+    /// A 64-bit number.
+    #[must_use]
+    pub fn u64(mut self, value: u64) -> Self {
+        self.starts.push(self.words.len());
+        self.words.push(value);
+        self
+    }
+
+    /// An address.
+    #[must_use]
+    pub fn region(self, region: Region) -> Self {
+        self.u64(region.address())
+    }
+
+    /// A structure passed by value that is made of 8-byte words.
+    #[must_use]
+    pub fn words(mut self, values: &[u64]) -> Self {
+        self.starts.push(self.words.len());
+        self.words.extend_from_slice(values);
+        self
+    }
+}
+
+/// A kernel on one GPU.
+#[derive(Debug)]
+pub struct Kernel {
+    gpu: Rc<Gpu>,
+    raw: CUfunction,
+}
+
+impl Kernel {
+    /// What it takes of an SM.
+    ///
+    /// # Errors
+    /// The driver's.
+    pub fn resources(&self) -> Result<Resources, GpuError> {
+        self.gpu.enter()?;
+        let get = |attribute| {
+            let mut value = 0;
+            // SAFETY: a live function, a valid pointer.
+            check("cuFuncGetAttribute", unsafe {
+                sys::cuFuncGetAttribute(&raw mut value, attribute, self.raw)
+            })?;
+            Ok::<u32, GpuError>(u32::try_from(value).unwrap_or(0))
+        };
+        Ok(Resources {
+            registers: get(Attribute::CU_FUNC_ATTRIBUTE_NUM_REGS)?,
+            local: get(Attribute::CU_FUNC_ATTRIBUTE_LOCAL_SIZE_BYTES)?,
+            shared: get(Attribute::CU_FUNC_ATTRIBUTE_SHARED_SIZE_BYTES)?,
+            threads: get(Attribute::CU_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK)?,
+        })
+    }
+
+    /// Blocks of `threads` threads that one SM holds at once.
+    ///
+    /// # Errors
+    /// The driver's.
+    pub fn blocks_per_sm(&self, threads: u32, shared: u32) -> Result<u32, GpuError> {
+        self.gpu.enter()?;
+        let mut blocks = 0;
+        // SAFETY: a live function, a valid pointer.
+        check("cuOccupancyMaxActiveBlocksPerMultiprocessor", unsafe {
+            sys::cuOccupancyMaxActiveBlocksPerMultiprocessor(
+                &raw mut blocks,
+                self.raw,
+                threads as c_int,
+                shared as usize,
+            )
+        })?;
+        Ok(u32::try_from(blocks).unwrap_or(0))
+    }
+
+    /// Launches it in `stream`, a stream of the same GPU. The arguments must be the kernel's own;
+    /// `gpu::kernels` has a typed function for each.
+    ///
+    /// # Errors
+    /// [`GpuError::Argument`] for a stream of another GPU, and the driver's.
+    pub fn launch(&self, stream: &Stream, size: Launch, args: &Args) -> Result<(), GpuError> {
+        if stream.gpu().ordinal() != self.gpu.ordinal() {
+            return Err(GpuError::Argument(format!(
+                "a kernel of GPU {} in a stream of GPU {}",
+                self.gpu.ordinal(),
+                stream.gpu().ordinal()
+            )));
+        }
+        self.gpu.enter()?;
+        let mut pointers: Vec<*mut c_void> = args
+            .starts
+            .iter()
+            .map(|&start| ptr::from_ref(&args.words[start]).cast_mut().cast())
+            .collect();
+        // SAFETY: live handles; each pointer leads to at least 8 bytes that the driver copies now;
+        // the kernels are ours and check their sizes in the functions that call this.
+        check("cuLaunchKernel", unsafe {
+            sys::cuLaunchKernel(
+                self.raw,
+                size.grid.0,
+                size.grid.1,
+                1,
+                size.block,
+                1,
+                1,
+                size.shared,
+                stream.raw(),
+                pointers.as_mut_ptr(),
+                ptr::null_mut(),
+            )
+        })
+    }
+}
