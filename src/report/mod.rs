@@ -11,6 +11,9 @@ pub mod grid;
 pub mod json;
 pub mod list;
 pub mod names;
+#[allow(dead_code)]
+pub mod plot;
+pub mod png;
 pub mod sensitivity;
 pub mod simulation;
 pub mod table;
