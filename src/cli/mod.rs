@@ -11,6 +11,7 @@ mod evaluate;
 mod gpus;
 mod output;
 mod progress;
+mod run;
 mod sensitivity;
 mod simulate;
 mod strategies;
@@ -42,6 +43,8 @@ enum Command {
     Simulate(simulate::SimulateArgs),
     /// Say which link or engine to upgrade first
     Sensitivity(sensitivity::SensitivityArgs),
+    /// Perform a grid of cases from a file into a table, resumably and in parts
+    Run(run::RunArgs),
     /// List, show, draw and check machines
     Topology(topology::TopologyArgs),
     /// List the strategies and what they do
@@ -87,6 +90,7 @@ fn run(cli: Cli) -> Result<(), Failure> {
         Command::Compare(args) => compare::run(&args),
         Command::Simulate(args) => simulate::run(&args),
         Command::Sensitivity(args) => sensitivity::run(&args),
+        Command::Run(args) => run::run(&args),
         Command::Topology(args) => topology::run(&args),
         Command::Strategies(args) => strategies::run(&args),
         Command::Gpus(args) => gpus::run(&args),

@@ -17,7 +17,9 @@ impl Progress {
     /// `total` pieces of work, described by `what`.
     pub fn new(total: usize, what: &'static str) -> Self {
         let bar = ProgressBar::with_draw_target(Some(total as u64), ProgressDrawTarget::hidden());
-        if let Ok(style) = ProgressStyle::with_template("{msg} {wide_bar} {pos}/{len} {eta}") {
+        if let Ok(style) =
+            ProgressStyle::with_template("{msg} {wide_bar} {pos}/{len} {per_sec} {eta}")
+        {
             bar.set_style(style);
         }
         bar.set_message(what);
@@ -25,6 +27,13 @@ impl Progress {
             bar,
             begin: Instant::now(),
         }
+    }
+
+    /// There are `total` pieces after all, `done` of them before this run.
+    pub fn of(&self, total: u64, done: u64) {
+        self.bar.set_length(total);
+        self.bar.set_position(done);
+        self.bar.reset_eta();
     }
 
     /// One piece is done.

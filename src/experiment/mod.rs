@@ -29,6 +29,7 @@ pub mod published;
 mod quantity;
 mod read;
 pub mod results;
+pub mod run;
 
 use std::path::PathBuf;
 use std::sync::Arc;

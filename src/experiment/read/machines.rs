@@ -89,6 +89,11 @@ impl<'b> Machines<'b> {
             .names
             .entry(name.to_owned())
             .or_insert_with(|| path.to_owned());
+        if name.contains(char::is_control) {
+            let mistake = node.wrong("the topology's name has a line break or the like in it", "");
+            found.push(mistake.help("give it a name that fits on a line of a table"));
+            return false;
+        }
         if first == path {
             return true;
         }

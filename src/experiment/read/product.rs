@@ -39,9 +39,10 @@ impl Product {
 pub(super) fn whole(text: &str) -> Result<u64, String> {
     let remedy = "write a whole number of at least 1, e.g. `4096`, or bytes, e.g. `64 KiB`";
     let digits = text.bytes().all(|byte| byte.is_ascii_digit()) && !text.is_empty();
-    let number = match (digits, text.parse::<u64>()) {
-        (true, Ok(number)) => number,
-        (true, Err(_)) => return Err(format!("`{text}` is beyond 64 bits: {remedy}")),
+    // Tables hold signed numbers of 64 bits.
+    let number = match (digits, text.parse::<i64>()) {
+        (true, Ok(number)) => number.unsigned_abs(),
+        (true, Err(_)) => return Err(format!("`{text}` is not below 2^63: {remedy}")),
         // A bare `-1` or `1.5` is a number without a unit, which says less than this.
         _ if text.parse::<f64>().is_ok() => {
             return Err(format!("`{text}` is no size: {remedy}"));

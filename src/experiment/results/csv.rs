@@ -83,6 +83,24 @@ pub fn record(row: &Row) -> Vec<String> {
     fields
 }
 
+/// Fields as a line of the file.
+pub fn line(fields: &[String]) -> Vec<u8> {
+    let mut writer = ::csv::Writer::from_writer(Vec::new());
+    // Writing to memory cannot fail.
+    let _ = writer.write_record(fields);
+    writer.into_inner().unwrap_or_default()
+}
+
+/// A line, its end included, as a row; `None` where it is torn or wrong.
+pub(crate) fn read_line(line: &[u8], columns: &Columns, words: &mut Words) -> Option<Row> {
+    let mut reader = ::csv::ReaderBuilder::new()
+        .has_headers(false)
+        .from_reader(line.strip_suffix(b"\n")?);
+    let mut record = StringRecord::new();
+    let found = reader.read_record(&mut record).ok()?;
+    found.then(|| columns.row(&record, words).ok()).flatten()
+}
+
 /// Reads a file written by [`record`]s under a [`header`].
 pub(super) fn read(path: &Path) -> Result<Results, ResultsError> {
     let shown = path.display().to_string();
@@ -126,8 +144,8 @@ fn from_reader(from: impl Read, path: &str) -> Result<Results, ResultsError> {
 /// Where the columns stand.
 #[derive(Debug)]
 pub(crate) struct Columns {
-    sets: Vec<String>,
-    axes: Vec<String>,
+    pub(crate) sets: Vec<String>,
+    pub(crate) axes: Vec<String>,
 }
 
 /// Each distinct text once.

@@ -5,11 +5,13 @@
 //! it. Where a strategy does not apply, `makespan_s` is empty and `skipped` says why.
 
 mod csv;
+mod parquet;
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-pub use csv::{header, identity, record};
+pub(crate) use csv::{Columns, Words, read_line};
+pub use csv::{header, identity, line, record};
 
 use crate::operator::Operator;
 use crate::sim::LaunchMode;
@@ -81,6 +83,39 @@ impl Row {
     }
 }
 
+/// The form of a result file.
+#[derive(Copy, Clone, Debug, Default, PartialEq, Eq)]
+pub enum Table {
+    #[default]
+    Csv,
+    Parquet,
+}
+
+impl Table {
+    /// How its file's name ends.
+    pub const fn ending(self) -> &'static str {
+        match self {
+            Self::Csv => "csv",
+            Self::Parquet => "parquet",
+        }
+    }
+
+    /// The whole file.
+    ///
+    /// # Errors
+    /// What the encoder refuses, in words.
+    pub fn write(self, results: &Results) -> Result<Vec<u8>, String> {
+        match self {
+            Self::Parquet => parquet::write(results),
+            Self::Csv => {
+                let head = line(&header(&results.sets, &results.axes));
+                let rows = results.rows.iter().flat_map(|row| line(&record(row)));
+                Ok(head.into_iter().chain(rows).collect())
+            }
+        }
+    }
+}
+
 /// Why a result file cannot be used.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ResultsError {
@@ -97,12 +132,39 @@ pub enum ResultsError {
 }
 
 impl Results {
-    /// Reads a `results.csv`.
+    /// Reads a result table: a CSV or Parquet file, or the one of the two in a folder.
     ///
     /// # Errors
-    /// [`ResultsError`], with the line.
+    /// [`ResultsError`], with the line of a CSV or the number of a Parquet row.
     pub fn read(path: &Path) -> Result<Self, ResultsError> {
-        csv::read(path)
+        let path = &Self::find(path)?;
+        match path.extension().is_some_and(|ending| ending == "parquet") {
+            true => parquet::read(path),
+            false => csv::read(path),
+        }
+    }
+
+    /// The result table that `path` stands for.
+    fn find(path: &Path) -> Result<PathBuf, ResultsError> {
+        if !path.is_dir() {
+            return Ok(path.to_owned());
+        }
+        let tables = [Table::Csv, Table::Parquet]
+            .map(|table| path.join("results").with_extension(table.ending()));
+        let partial = path.join("results.csv.partial").exists();
+        tables
+            .into_iter()
+            .find(|path| path.exists())
+            .ok_or_else(|| ResultsError::Unreadable {
+                path: path.display().to_string(),
+                reason: match partial {
+                    true => "the run in this folder is not finished: run the same `duet run` again",
+                    false => {
+                        "no `results.csv` or `results.parquet` in this folder: `duet run` makes one"
+                    }
+                }
+                .to_owned(),
+            })
     }
 
     /// The rows case by case.

@@ -1,0 +1,116 @@
+//! `duet run`: perform an experiment into a table, then draw what follows from it.
+
+use std::path::PathBuf;
+
+use clap::{Args, ValueEnum};
+
+use super::error::Failure;
+use super::output;
+use super::progress::Progress;
+use crate::experiment::results::Table;
+use crate::experiment::run::{self, Observer, RunError, RunOptions, Shard};
+use crate::experiment::{self, Experiment};
+
+/// The form of the result table.
+#[derive(Copy, Clone, Debug, PartialEq, Eq, ValueEnum)]
+enum Form {
+    /// Text, one line per case and strategy.
+    Csv,
+    /// Typed columns.
+    Parquet,
+}
+
+#[derive(Args, Debug)]
+pub struct RunArgs {
+    /// The experiment's YAML file
+    #[arg(value_name = "EXPERIMENT")]
+    experiment: PathBuf,
+    /// The folder of the results; a run that was stopped there goes on [default: results/NAME]
+    #[arg(short, long, value_name = "DIR")]
+    out: Option<PathBuf>,
+    /// Only every N-th case from the I-th on; `duet merge` joins the parts
+    #[arg(long, value_name = "I/N")]
+    shard: Option<Shard>,
+    /// The form of the result table
+    #[arg(long, value_enum, default_value = "csv", value_name = "FORM")]
+    results: Form,
+    /// Forget earlier results in the folder
+    #[arg(long)]
+    fresh: bool,
+    /// Check the experiment and say how much it is, without performing it
+    #[arg(long)]
+    dry_run: bool,
+}
+
+impl From<RunError> for Failure {
+    fn from(error: RunError) -> Self {
+        let text = format!("error: {error}");
+        match error {
+            // The machine ran out of something.
+            RunError::Write { .. } => Self::Internal(text),
+            _ => Self::Input(text),
+        }
+    }
+}
+
+impl Observer for Progress {
+    fn begin(&self, total: u64, done: u64) {
+        self.of(total, done);
+    }
+
+    fn step(&self) {
+        Self::step(self);
+    }
+}
+
+pub fn run(args: &RunArgs) -> Result<(), Failure> {
+    let experiment =
+        experiment::read(&args.experiment, &[]).map_err(|error| Failure::input(&error))?;
+    if args.dry_run {
+        return dry(&experiment, args.shard);
+    }
+    let out = args
+        .out
+        .clone()
+        .unwrap_or_else(|| PathBuf::from("results").join(&experiment.name));
+    let options = RunOptions {
+        out,
+        shard: args.shard,
+        fresh: args.fresh,
+        table: match args.results {
+            Form::Csv => Table::Csv,
+            Form::Parquet => Table::Parquet,
+        },
+    };
+    let progress = Progress::new(0, "simulating");
+    let finished = run::run(&experiment, &options, &progress)?;
+    drop(progress);
+    let cases = finished.cases;
+    let kept = match finished.kept {
+        0 => String::new(),
+        all if all == cases => {
+            ", all from an earlier run (`--fresh` performs them anew)".to_owned()
+        }
+        kept => format!(", {kept} of them from an earlier run"),
+    };
+    output::print(format!("{}: {cases} cases{kept}\n", finished.path.display()).as_bytes())
+}
+
+/// Says how much there is to do.
+fn dry(experiment: &Experiment, shard: Option<Shard>) -> Result<(), Failure> {
+    let (cases, rows) = run::size(experiment, shard);
+    let seconds = run::estimate(experiment, shard).as_secs_f64();
+    let time = match seconds {
+        short if short < 1.0 => "less than a second".to_owned(),
+        seconds if seconds < 120.0 => format!("about {seconds:.0} seconds"),
+        seconds if seconds < 7200.0 => format!("about {:.0} minutes", seconds / 60.0),
+        seconds => format!("about {:.0} hours", seconds / 3600.0),
+    };
+    let text = format!(
+        "{}: {cases} cases on {} machines, {rows} schedules, {time} on {} threads\n",
+        experiment.name,
+        experiment.machines.len(),
+        rayon::current_num_threads(),
+    );
+    output::print(text.as_bytes())
+}

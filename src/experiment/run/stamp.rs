@@ -1,0 +1,104 @@
+//! Which experiment a table belongs to.
+
+use std::fmt::Write;
+use std::path::Path;
+
+use serde::{Deserialize, Serialize};
+
+use super::{Layout, Shard};
+use crate::experiment::Experiment;
+use crate::experiment::results::{self, Outcome};
+
+/// Version of the table's format and of this file's.
+const FORMAT: u32 = 1;
+
+/// What stands beside a table, as JSON.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Stamp {
+    pub format: u32,
+    /// Version of Duet that performed it.
+    pub duet: String,
+    /// The experiment's name and file.
+    pub experiment: String,
+    pub file: String,
+    /// Hash of the machines, cases and strategies.
+    pub fingerprint: String,
+    /// `i/n`; absent for a whole experiment.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub shard: Option<String>,
+    /// Cases of the whole experiment.
+    pub cases: u64,
+    /// Rows of this table.
+    pub rows: u64,
+}
+
+impl Stamp {
+    /// The stamp of a run.
+    pub fn of(experiment: &Experiment, shard: Option<Shard>) -> Self {
+        Self {
+            format: FORMAT,
+            duet: env!("CARGO_PKG_VERSION").to_owned(),
+            experiment: experiment.name.clone(),
+            file: experiment.file.display().to_string(),
+            fingerprint: fingerprint(experiment),
+            shard: shard.map(|shard| shard.to_string()),
+            cases: experiment.cases.len() as u64,
+            rows: super::size(experiment, shard).1,
+        }
+    }
+
+    /// Reads a stamp; `None` where there is none that this version understands.
+    pub fn read(path: &Path) -> Option<Self> {
+        let bytes = crate::input::read_file(path, 1 << 20).ok()?;
+        let stamp: Self = serde_json::from_slice(&bytes).ok()?;
+        (stamp.format == FORMAT).then_some(stamp)
+    }
+
+    /// Whether a table with the other stamp holds the very rows of this one.
+    pub fn agrees(&self, other: &Self) -> bool {
+        let rows = |stamp: &Self| (stamp.fingerprint.clone(), stamp.shard.clone(), stamp.rows);
+        rows(self) == rows(other)
+    }
+
+    /// As it is written.
+    pub fn text(&self) -> String {
+        let text = serde_json::to_string_pretty(self);
+        text.unwrap_or_default() + "\n"
+    }
+}
+
+/// 64-bit FNV-1a: the same on every machine.
+struct Fnv(u64);
+
+impl Write for Fnv {
+    fn write_str(&mut self, text: &str) -> std::fmt::Result {
+        for byte in text.bytes() {
+            self.0 = (self.0 ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3);
+        }
+        Ok(())
+    }
+}
+
+/// Everything that results depend on, hashed: the version, each machine with all its numbers, and
+/// each row's identity.
+fn fingerprint(experiment: &Experiment) -> String {
+    let mut hash = Fnv(0xcbf2_9ce4_8422_2325);
+    // Hashing cannot fail.
+    let _ = writeln!(hash, "{FORMAT} {}", env!("CARGO_PKG_VERSION"));
+    let header = results::header(&experiment.sets, &experiment.axes);
+    let _ = writeln!(hash, "{header:?}");
+    for machine in &experiment.machines {
+        let _ = writeln!(hash, "{:?} {:?}", machine.sets, machine.topology);
+    }
+    let layout = Layout::of(experiment);
+    for (index, case) in experiment.cases.iter().enumerate() {
+        let none = Outcome::Skipped("".into());
+        let row = layout.row(experiment, index as u32, "", none, (0.0, None));
+        let _ = write!(hash, "{} {:?}", case.machine, results::identity(&row));
+        for choice in &*case.strategies {
+            let _ = write!(hash, " {choice}");
+        }
+        let _ = hash.write_str("\n");
+    }
+    format!("{:016x}", hash.0)
+}
