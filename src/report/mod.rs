@@ -11,7 +11,6 @@ pub mod grid;
 pub mod json;
 pub mod list;
 pub mod names;
-#[allow(dead_code)]
 pub mod plot;
 pub mod png;
 pub mod sensitivity;

@@ -189,6 +189,25 @@ impl Scale {
             .then(|| place.clamp(0.0, 1.0))
     }
 
+    /// The value at a fraction of the axis.
+    pub fn value(&self, place: f64) -> f64 {
+        match self.spacing {
+            Spacing::Linear => self.lo + place * (self.hi - self.lo),
+            Spacing::Log | Spacing::Log2 => self.lo * (self.hi / self.lo).powf(place),
+        }
+    }
+
+    /// Makes the range longer by so much of itself at each end; an end at zero stays.
+    pub fn pad(&mut self, share: f64) {
+        let (lo, hi) = (self.value(-share), self.value(1.0 + share));
+        if self.lo != 0.0 {
+            self.lo = lo;
+        }
+        if self.hi != 0.0 {
+            self.hi = hi;
+        }
+    }
+
     /// A value as a tick would say it, to three digits and without the unit in the title.
     pub fn short(&self, quantity: &Quantity, value: f64) -> String {
         let text = super::quantity::digits(value / self.unit.0);

@@ -1,8 +1,13 @@
 //! How values are distributed.
 
-use super::axis::Axis;
-use super::page::Caption;
-use super::palette::Look;
+use super::axis::{Axis, Direction, Scale, Spacing};
+use super::canvas::{Align, Area, Canvas, Type};
+use super::frame::{self, Frame, Show};
+use super::page::{self, Caption, Entry, Swatch};
+use super::palette::{Dash, Look};
+use super::quantity::Quantity;
+use super::style::{INK, SMALL};
+use super::text;
 
 /// The values of one distribution.
 #[derive(Clone, Debug, PartialEq)]
@@ -29,4 +34,201 @@ pub struct Histogram {
     pub form: Form,
     /// Vertical dashed lines with a name, e.g. `(mean, "mean 4.1%")`.
     pub rules: Vec<(f64, String)>,
+}
+
+const HIGH: f64 = 320.0;
+/// Room for one name of a rule above the plot \[px\].
+const NAME: f64 = 17.0;
+
+impl Histogram {
+    /// The figure as SVG.
+    #[must_use]
+    pub fn draw(&self) -> String {
+        let several = self.samples.len() > 1;
+        let legend = self
+            .samples
+            .iter()
+            .filter(|s| several && !s.name.is_empty());
+        let legend: Vec<Entry> = legend
+            .map(|s| Entry {
+                name: s.name.clone(),
+                look: s.look,
+                swatch: match self.form {
+                    Form::Bins(_) => Swatch::Box,
+                    Form::Cumulative => Swatch::Line { marker: false },
+                },
+            })
+            .collect();
+        let all = self.samples.iter().flat_map(|s| &s.values);
+        let missing = all.filter(|v| !self.axis.takes(**v)).count();
+        let rules = self.rules.iter().filter(|r| self.axis.takes(r.0)).count();
+        let head = frame::Y_TITLE + rules as f64 * NAME;
+        let body = head + HIGH + frame::BELOW + frame::X_TITLE;
+        let note = page::left_out(missing);
+        page::sheet(
+            &self.caption,
+            &note,
+            &legend,
+            (page::WIDTH, body),
+            |canvas, area| {
+                let frame = self.frame(area, head);
+                frame::y_title(canvas, &frame.y.title, area.left, area.top, area.width());
+                frame.draw(
+                    canvas,
+                    Show {
+                        x_labels: true,
+                        y_labels: true,
+                        vertical: false,
+                    },
+                );
+                let bottom = frame.area.bottom + frame::BELOW + 6.0;
+                frame::x_title(canvas, &frame.x.title, frame.area, bottom);
+                if self.kept().next().is_none() {
+                    frame::nothing(canvas, frame.area);
+                } else {
+                    self.content(canvas, &frame);
+                }
+                self.rules(canvas, &frame, area.top + frame::Y_TITLE);
+            },
+        )
+    }
+
+    fn kept(&self) -> impl Iterator<Item = f64> {
+        let all = self.samples.iter().flat_map(|s| s.values.iter().copied());
+        all.filter(|v| self.axis.takes(*v))
+    }
+
+    fn frame(&self, area: Area, head: f64) -> Frame {
+        // The labels of counts and of per cent are about as wide as `100%`.
+        let guess = area.shrink(48.0, head, 20.0, frame::BELOW + frame::X_TITLE);
+        let values = || self.kept().chain(self.rules.iter().map(|rule| rule.0));
+        let x = self
+            .axis
+            .scale(values(), guess.width(), Direction::Across, None);
+        let y = match self.form {
+            Form::Cumulative => Axis::from_zero("share of cases at most so large", Quantity::Share)
+                .scale([1.0], HIGH, Direction::Up, None),
+            Form::Bins(_) => {
+                let most = self.counts(&x).into_iter().flatten().max().unwrap_or(0);
+                // A count axis that would need halves shows one step.
+                Axis::from_zero("cases", Quantity::Number).scale(
+                    [most.max(5) as f64],
+                    HIGH,
+                    Direction::Up,
+                    None,
+                )
+            }
+        };
+        let plot = Area {
+            left: area.left + frame::gutter(&y).max(48.0),
+            ..guess
+        };
+        Frame { area: plot, x, y }
+    }
+
+    /// About as many bins as wished for; on a linear axis so that each tick is an edge.
+    fn bins(&self, x: &Scale) -> usize {
+        let wished = match self.form {
+            Form::Bins(bins) => bins.clamp(1, 200),
+            Form::Cumulative => 1,
+        };
+        if x.spacing != Spacing::Linear {
+            return wished;
+        }
+        let steps = x.ticks.len().saturating_sub(1).max(1);
+        steps * ((wished as f64 / steps as f64).round() as usize).max(1)
+    }
+
+    /// Values of each sample in each bin.
+    fn counts(&self, x: &Scale) -> Vec<Vec<usize>> {
+        let bins = self.bins(x);
+        let count = |sample: &Sample| {
+            let mut counts = vec![0; bins];
+            for place in sample.values.iter().filter_map(|v| x.at(*v)) {
+                counts[((place * bins as f64) as usize).min(bins - 1)] += 1;
+            }
+            counts
+        };
+        self.samples.iter().map(count).collect()
+    }
+
+    fn content(&self, canvas: &mut Canvas<'_>, frame: &Frame) {
+        match self.form {
+            Form::Bins(_) => self.bars(canvas, frame),
+            Form::Cumulative => {
+                for sample in &self.samples {
+                    let line = steps(sample, frame);
+                    canvas.path(&line, sample.look.colour, 2.2, sample.look.dash);
+                }
+            }
+        }
+    }
+
+    fn bars(&self, canvas: &mut Canvas<'_>, frame: &Frame) {
+        let wide = frame.area.width() / self.bins(&frame.x) as f64;
+        let each = (wide - 1.5).max(0.5) / self.samples.len() as f64;
+        let counts = self.counts(&frame.x);
+        for (s, (sample, counts)) in self.samples.iter().zip(&counts).enumerate() {
+            for (bin, count) in counts.iter().enumerate().filter(|(_, count)| **count > 0) {
+                let left = frame.area.left + bin as f64 * wide + s as f64 * each + 0.75;
+                if let Some(top) = frame.y_at(*count as f64) {
+                    let bar = Area {
+                        left,
+                        top,
+                        right: left + each,
+                        bottom: frame.area.bottom,
+                    };
+                    canvas.fill_box(bar, sample.look.colour, 1.0);
+                }
+            }
+        }
+    }
+
+    /// Each rule's name on a line of its own above the plot, the leftmost rule's at the bottom, so
+    /// that no line crosses a name to its left.
+    fn rules(&self, canvas: &mut Canvas<'_>, frame: &Frame, top: f64) {
+        let place = |(value, name): &(f64, String)| Some((frame.x_at(*value)?, name.clone()));
+        let mut rules: Vec<(f64, String)> = self.rules.iter().filter_map(place).collect();
+        rules.sort_by(|a, b| a.0.total_cmp(&b.0));
+        let kind = Type {
+            size: SMALL,
+            bold: false,
+            colour: INK,
+        };
+        for (i, (x, name)) in rules.iter().enumerate() {
+            let baseline = top + (rules.len() - i) as f64 * NAME - 5.0;
+            let line = [(*x, frame.area.bottom), (*x, baseline - SMALL * 0.7)];
+            canvas.path(&line, INK, 1.0, Dash::Dashed);
+            let room = (x - frame.area.left).max(frame.area.right - x) - 6.0;
+            let name = text::shorten(name, SMALL, false, room);
+            if text::width(&name, SMALL, false) + 6.0 <= frame.area.right - x {
+                canvas.text(&name, (x + 5.0, baseline), Align::Left, kind);
+            } else {
+                canvas.text(&name, (x - 5.0, baseline), Align::Right, kind);
+            }
+        }
+    }
+}
+
+/// The share of values up to each, as steps.
+fn steps(sample: &Sample, frame: &Frame) -> Vec<(f64, f64)> {
+    let mut places: Vec<f64> = sample
+        .values
+        .iter()
+        .filter_map(|v| frame.x_at(*v))
+        .collect();
+    places.sort_by(f64::total_cmp);
+    let all = places.len() as f64;
+    let mut line = vec![(frame.area.left, frame.area.bottom)];
+    for (i, x) in places.iter().enumerate() {
+        let before = line[line.len() - 1].1;
+        if let Some(y) = frame.y_at((i + 1) as f64 / all) {
+            line.push((*x, before));
+            line.push((*x, y));
+        }
+    }
+    if !places.is_empty() {
+        line.push((frame.area.right, line[line.len() - 1].1));
+    }
+    line
 }

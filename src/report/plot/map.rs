@@ -1,7 +1,11 @@
 //! Which category wins where, over two axes.
 
-use super::page::Caption;
-use super::palette::Look;
+use super::canvas::{Align, Area, Canvas, Type};
+use super::frame;
+use super::page::{self, Caption, Entry, Swatch};
+use super::palette::{Colour, Look};
+use super::style::{EMPTY, SMALL, TICK, TICK_TYPE};
+use super::text;
 
 /// A category of a map.
 #[derive(Clone, Debug, PartialEq)]
@@ -10,7 +14,7 @@ pub struct Category {
     pub look: Look,
 }
 
-/// A cell: the index of its category, and a few characters to stand in it.
+/// A cell: the index of its category, and a few characters to stand in it where they fit.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Cell {
     pub category: usize,
@@ -39,4 +43,166 @@ pub struct CategoryMap {
     pub panels: Vec<MapPanel>,
     /// Panels beside one another; 0 chooses.
     pub columns: usize,
+}
+
+/// Height of a cell \[px\].
+const CELL: f64 = 26.0;
+const GAP: f64 = 22.0;
+const HEAD: f64 = 24.0;
+
+impl CategoryMap {
+    /// The figure as SVG.
+    #[must_use]
+    pub fn draw(&self) -> String {
+        let legend: Vec<Entry> = self
+            .categories
+            .iter()
+            .enumerate()
+            .filter(|(i, category)| self.wins(*i) && !category.name.is_empty())
+            .map(|(_, category)| Entry {
+                name: category.name.clone(),
+                look: category.look,
+                swatch: Swatch::Box,
+            })
+            .collect();
+        let blank = [MapPanel::default()];
+        let panels = match self.panels.as_slice() {
+            [] => &blank[..],
+            panels => panels,
+        };
+        let columns = match self.columns {
+            0 if panels.len() == 4 => 2,
+            0 => 3,
+            wanted => wanted.min(6),
+        };
+        let columns = columns.min(panels.len());
+        let head = if panels.iter().any(|p| !p.title.is_empty()) {
+            HEAD
+        } else {
+            4.0
+        };
+        let high = CELL * self.y.len().max(1) as f64;
+        let row = head + high + frame::BELOW + 10.0;
+        let rows = panels.len().div_ceil(columns) as f64;
+        let body = frame::Y_TITLE + rows * row - 10.0 + frame::X_TITLE;
+        page::sheet(
+            &self.caption,
+            "",
+            &legend,
+            (page::WIDTH, body),
+            |canvas, area| {
+                let widest = self.y.iter().map(|name| text::width(name, TICK, false));
+                let gutter = (widest.fold(0.0, f64::max) + 8.0).min(area.width() * 0.3);
+                let wide = area.width() - gutter;
+                let step = (wide + GAP) / columns as f64;
+                frame::y_title(canvas, &self.y_label, area.left, area.top, area.width());
+                let mut last = area;
+                for (i, panel) in panels.iter().enumerate() {
+                    let left = area.left + gutter + (i % columns) as f64 * step;
+                    let top = area.top + frame::Y_TITLE + (i / columns) as f64 * row;
+                    frame::panel_title(canvas, &panel.title, left, top + 2.0, step - GAP);
+                    let plot = Area {
+                        left,
+                        top: top + head,
+                        right: left + step - GAP,
+                        bottom: top + head + high,
+                    };
+                    self.cells(canvas, panel, plot);
+                    if i % columns == 0 {
+                        self.row_names(canvas, plot, gutter - 8.0);
+                    }
+                    if i + columns >= panels.len() {
+                        self.column_names(canvas, plot);
+                    }
+                    last = plot;
+                }
+                let all = Area {
+                    left: area.left + gutter,
+                    right: area.left + gutter + (columns as f64) * step - GAP,
+                    ..last
+                };
+                frame::x_title(canvas, &self.x_label, all, last.bottom + frame::BELOW + 6.0);
+            },
+        )
+    }
+
+    fn wins(&self, category: usize) -> bool {
+        let cells = self.panels.iter().flat_map(|panel| &panel.cells).flatten();
+        cells.flatten().any(|cell| cell.category == category)
+    }
+
+    fn cells(&self, canvas: &mut Canvas<'_>, panel: &MapPanel, plot: Area) {
+        if self.x.is_empty() || self.y.is_empty() {
+            canvas.fill_box(plot, EMPTY, 1.0);
+            frame::nothing(canvas, plot);
+            return;
+        }
+        let wide = plot.width() / self.x.len() as f64;
+        // Texts of some cells only would look like a message of their own.
+        let fits = |cell: &Cell| text::width(&cell.text, SMALL, false) + 4.0 <= wide;
+        let write = panel.cells.iter().flatten().flatten().all(fits);
+        for row in 0..self.y.len() {
+            for column in 0..self.x.len() {
+                let cell = panel.cells.get(row).and_then(|cells| cells.get(column));
+                let cell = cell.and_then(Option::as_ref);
+                let category = cell.and_then(|cell| self.categories.get(cell.category));
+                let colour = category.map_or(EMPTY, |category| category.look.colour);
+                let left = plot.left + column as f64 * wide;
+                let bottom = plot.bottom - row as f64 * CELL;
+                let area = Area {
+                    left,
+                    top: bottom - CELL,
+                    right: left + wide,
+                    bottom,
+                };
+                // A hair of white between cells.
+                let hair = if wide > 6.0 { 0.7 } else { 0.0 };
+                canvas.fill_box(area.shrink(hair, 0.7, hair, 0.7), colour, 1.0);
+                if let (Some(cell), true) = (cell, write) {
+                    inscribe(canvas, &cell.text, area, colour);
+                }
+            }
+        }
+    }
+
+    fn row_names(&self, canvas: &mut Canvas<'_>, plot: Area, room: f64) {
+        for (row, name) in self.y.iter().enumerate() {
+            let middle = plot.bottom - (row as f64 + 0.5) * CELL;
+            let at = (plot.left - 8.0, middle + text::CAPITAL * TICK / 2.0);
+            let name = text::shorten(name, TICK, false, room);
+            canvas.text(&name, at, Align::Right, TICK_TYPE);
+        }
+    }
+
+    /// As many of the names as fit, at a regular distance.
+    fn column_names(&self, canvas: &mut Canvas<'_>, plot: Area) {
+        let count = self.x.len();
+        if count == 0 {
+            return;
+        }
+        let wide = plot.width() / count as f64;
+        let widest = self.x.iter().map(|name| text::width(name, TICK, false));
+        let widest = widest.fold(0.0, f64::max).min(plot.width());
+        let every = ((widest + 8.0) / wide).ceil().max(1.0) as usize;
+        for (column, name) in self.x.iter().enumerate().step_by(every) {
+            let middle = plot.left + (column as f64 + 0.5) * wide;
+            let name = text::shorten(name, TICK, false, every as f64 * wide - 4.0);
+            let at = (middle, plot.bottom + 6.0 + TICK * 0.9);
+            canvas.text(&name, at, Align::Centre, TICK_TYPE);
+        }
+    }
+}
+
+/// A text in the middle of a cell of that colour.
+pub(super) fn inscribe(canvas: &mut Canvas<'_>, words: &str, area: Area, colour: Colour) {
+    let kind = Type {
+        size: SMALL,
+        bold: false,
+        colour: colour.on_top(),
+    };
+    let at = (
+        (area.left + area.right) / 2.0,
+        (area.top + area.bottom) / 2.0 + text::CAPITAL * SMALL / 2.0,
+    );
+    canvas.text(words, at, Align::Centre, kind);
 }

@@ -11,8 +11,10 @@
 mod axis;
 mod bars;
 mod canvas;
+mod columns;
 mod confusion;
 mod dash;
+mod dots;
 mod frame;
 mod histogram;
 #[doc(hidden)]
@@ -25,6 +27,7 @@ mod marks;
 mod page;
 mod palette;
 mod quantity;
+mod rows;
 mod scatter;
 mod style;
 mod text;

@@ -1,8 +1,11 @@
 //! Points, e.g. predicted against measured.
 
-use super::axis::Axis;
-use super::page::Caption;
-use super::palette::Look;
+use super::axis::{Axis, Direction, Scale};
+use super::canvas::{Align, Area, Canvas, Type};
+use super::frame::{self, Frame, Show};
+use super::page::{self, Caption, Entry, Swatch};
+use super::palette::{Colour, Dash, Look};
+use super::style::{AXIS, SMALL, SOFT};
 
 /// Points of one category.
 #[derive(Clone, Debug, PartialEq)]
@@ -22,4 +25,143 @@ pub struct Scatter {
     /// Draws the diagonal and a band of so much about it (0.05 for ±5 %); both axes then span the
     /// same.
     pub diagonal: Option<f64>,
+}
+
+/// Width of the page and height of the plot \[px\].
+const WIDTH: f64 = 640.0;
+const HIGH: f64 = 500.0;
+const RADIUS: f64 = 3.6;
+
+impl Scatter {
+    /// The figure as SVG.
+    #[must_use]
+    pub fn draw(&self) -> String {
+        let legend = self.clouds.iter().filter(|cloud| !cloud.name.is_empty());
+        let legend: Vec<Entry> = legend
+            .map(|cloud| Entry {
+                name: cloud.name.clone(),
+                look: cloud.look,
+                swatch: Swatch::Point,
+            })
+            .collect();
+        let points = self.clouds.iter().flat_map(|cloud| &cloud.points);
+        let note = page::left_out(points.filter(|p| !self.takes(**p)).count());
+        let body = frame::Y_TITLE + HIGH + frame::BELOW + frame::X_TITLE;
+        page::sheet(
+            &self.caption,
+            &note,
+            &legend,
+            (WIDTH, body),
+            |canvas, area| {
+                let frame = self.frame(area);
+                let limit = area.width();
+                frame::y_title(canvas, &frame.y.title, area.left, area.top, limit);
+                frame.draw(
+                    canvas,
+                    Show {
+                        x_labels: true,
+                        y_labels: true,
+                        vertical: true,
+                    },
+                );
+                let bottom = frame.area.bottom + frame::BELOW + 6.0;
+                frame::x_title(canvas, &frame.x.title, frame.area, bottom);
+                if let Some(share) = self.diagonal {
+                    diagonal(canvas, &frame, share.clamp(0.0, 0.9));
+                }
+                self.dots(canvas, &frame);
+            },
+        )
+    }
+
+    fn takes(&self, (x, y): (f64, f64)) -> bool {
+        self.x.takes(x) && self.y.takes(y)
+    }
+
+    fn frame(&self, area: Area) -> Frame {
+        let points = self.clouds.iter().flat_map(|cloud| &cloud.points);
+        let kept: Vec<(f64, f64)> = points.copied().filter(|p| self.takes(*p)).collect();
+        let (xs, ys) = (kept.iter().map(|p| p.0), kept.iter().map(|p| p.1));
+        let (x, y): (Vec<f64>, Vec<f64>) = if self.diagonal.is_some() {
+            let both: Vec<f64> = xs.chain(ys).collect();
+            (both.clone(), both)
+        } else {
+            (xs.collect(), ys.collect())
+        };
+        let mut y = self.y.scale(y, HIGH, Direction::Up, None);
+        let right = 24.0;
+        let left = frame::gutter(&y);
+        let plot = area.shrink(left, frame::Y_TITLE, right, frame::BELOW + frame::X_TITLE);
+        let unit = self.diagonal.map(|_| y.unit);
+        let mut x = self.x.scale(x, plot.width(), Direction::Across, unit);
+        for scale in [&mut x, &mut y] {
+            scale.pad(0.03);
+        }
+        if self.diagonal.is_some() {
+            join(&mut x, &mut y);
+        }
+        Frame { area: plot, x, y }
+    }
+
+    /// The points in turn, so that no category hides another everywhere.
+    fn dots(&self, canvas: &mut Canvas<'_>, frame: &Frame) {
+        let most = self.clouds.iter().map(|cloud| cloud.points.len()).max();
+        let count: usize = self.clouds.iter().map(|cloud| cloud.points.len()).sum();
+        if count == 0 {
+            frame::nothing(canvas, frame.area);
+        }
+        let radius = if count > 600 { RADIUS * 0.7 } else { RADIUS };
+        for i in 0..most.unwrap_or(0) {
+            for cloud in &self.clouds {
+                let point = cloud.points.get(i).filter(|p| self.takes(**p));
+                if let Some(at) = point.and_then(|(x, y)| frame.at(*x, *y)) {
+                    canvas.marker(at, radius, cloud.look, 0.85);
+                }
+            }
+        }
+    }
+}
+
+/// One range for both axes.
+fn join(x: &mut Scale, y: &mut Scale) {
+    let (lo, hi) = (x.lo.min(y.lo), x.hi.max(y.hi));
+    if x.spacing == y.spacing {
+        for scale in [x, y] {
+            (scale.lo, scale.hi) = (lo, hi);
+        }
+    }
+}
+
+/// The line on which both agree, and the band of so much about it.
+fn diagonal(canvas: &mut Canvas<'_>, frame: &Frame, share: f64) {
+    let (lo, hi) = (frame.x.lo.max(frame.y.lo), frame.x.hi.min(frame.y.hi));
+    if lo >= hi {
+        return;
+    }
+    // Enough steps for the band to be straight on either spacing and cut at the frame.
+    let steps = (0..=60).map(|i| frame.x.value(f64::from(i) / 60.0));
+    let steps: Vec<f64> = steps.filter(|v| (lo..=hi).contains(v)).collect();
+    let edge = |factor: f64| {
+        steps
+            .iter()
+            .filter_map(|v| frame.at(*v, (v * factor).clamp(frame.y.lo, frame.y.hi)))
+            .collect::<Vec<_>>()
+    };
+    let mut band = edge(1.0 + share);
+    let mut lower = edge(1.0 - share);
+    lower.reverse();
+    band.extend(lower);
+    canvas.polygon(&band, Colour::GREY, 0.22);
+    canvas.path(&edge(1.0), AXIS, 1.0, Dash::Solid);
+    if share > 0.0
+        && let Some((x, y)) = edge(1.0 - share).last().copied()
+    {
+        let kind = Type {
+            size: SMALL,
+            bold: false,
+            colour: SOFT,
+        };
+        let label = format!("±{}", super::Quantity::Share.show(share));
+        canvas.text(&label, (x - 8.0, y + 26.0), Align::Right, kind);
+    }
 }

@@ -17,6 +17,9 @@ pub(super) const LEADING: f64 = 1.35;
 pub(super) const INK: Colour = Colour(34, 34, 34);
 pub(super) const SOFT: Colour = Colour(89, 89, 89);
 pub(super) const GRID: Colour = Colour(226, 226, 226);
+/// Lines that join what belongs together.
+pub(super) const GREY_LINE: Colour = Colour(190, 190, 190);
+pub(super) const EMPTY: Colour = Colour(242, 242, 242);
 pub(super) const AXIS: Colour = Colour(120, 120, 120);
 
 const fn kind(size: f64, bold: bool, colour: Colour) -> Type {
