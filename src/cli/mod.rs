@@ -9,6 +9,7 @@ mod completions;
 mod error;
 mod evaluate;
 mod gpus;
+mod merge;
 mod output;
 mod progress;
 mod run;
@@ -45,6 +46,8 @@ enum Command {
     Sensitivity(sensitivity::SensitivityArgs),
     /// Perform a grid of cases from a file into a table, resumably and in parts
     Run(run::RunArgs),
+    /// Join the tables of an experiment's shards
+    Merge(merge::MergeArgs),
     /// List, show, draw and check machines
     Topology(topology::TopologyArgs),
     /// List the strategies and what they do
@@ -91,6 +94,7 @@ fn run(cli: Cli) -> Result<(), Failure> {
         Command::Simulate(args) => simulate::run(&args),
         Command::Sensitivity(args) => sensitivity::run(&args),
         Command::Run(args) => run::run(&args),
+        Command::Merge(args) => merge::run(&args),
         Command::Topology(args) => topology::run(&args),
         Command::Strategies(args) => strategies::run(&args),
         Command::Gpus(args) => gpus::run(&args),

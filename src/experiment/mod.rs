@@ -25,6 +25,7 @@
 //! ```
 
 pub mod judge;
+pub mod merge;
 pub mod published;
 mod quantity;
 mod read;

@@ -16,6 +16,8 @@ pub(super) struct AxisDraft<'n> {
     pub node: &'n Node,
     pub name: String,
     pub values: Vec<u64>,
+    /// Whether nothing was wrong with its name.
+    named: bool,
 }
 
 /// A path to set with its values, each with its place.
@@ -89,9 +91,12 @@ pub(super) fn read<'n>(
     }
     let read: Vec<OperatorDraft<'n>> = operators.iter().flatten().cloned().collect();
     let kinds: Vec<_> = read.iter().map(|operator| operator.kind).collect();
-    if read.len() == operators.len() {
-        strategies::check(strategies.as_deref().unwrap_or_default(), &kinds, found);
-        unused(&axes, &read, found);
+    if read.is_empty() || read.len() < operators.len() {
+        return None;
+    }
+    strategies::check(strategies.as_deref().unwrap_or_default(), &kinds, found);
+    if unused(&axes, &read, found) {
+        return None;
     }
     Some(Draft {
         node,
@@ -153,8 +158,9 @@ fn axes_of<'n>(node: &'n Node, found: &mut Diagnostics) -> Vec<AxisDraft<'n>> {
         };
         let fits = |c: char| c.is_ascii_alphanumeric() || c == '_' || c == '-';
         let begins = name.starts_with(|c: char| c.is_ascii_alphabetic());
+        let plain = begins && name.chars().all(fits) && name.len() <= 64;
         let fixed = [&HEAD[..], &MIDDLE[..], &TAIL[..]].concat();
-        if !begins || !name.chars().all(fits) || name.len() > 64 {
+        if !plain {
             found.push(
                 key.wrong(
                     format!("an axis cannot be called `{name}`"),
@@ -184,6 +190,7 @@ fn axes_of<'n>(node: &'n Node, found: &mut Diagnostics) -> Vec<AxisDraft<'n>> {
             node: key,
             name: name.to_owned(),
             values,
+            named: plain && !fixed.contains(&name),
         });
     }
     axes
@@ -199,14 +206,25 @@ fn sets_of<'n>(node: &'n Node, found: &mut Diagnostics) -> Vec<SetDraft<'n>> {
     sets
 }
 
-/// Pushes a mistake for every axis that no operator uses: its values would repeat each case.
-fn unused(axes: &[AxisDraft<'_>], operators: &[OperatorDraft<'_>], found: &mut Diagnostics) {
+/// Whether some axis is used by no operator, so that its values would repeat each case; a mistake
+/// is pushed for each.
+fn unused(
+    axes: &[AxisDraft<'_>],
+    operators: &[OperatorDraft<'_>],
+    found: &mut Diagnostics,
+) -> bool {
+    let mut some = false;
     for (index, axis) in axes.iter().enumerate() {
         if operators.iter().any(|operator| operator.uses(index)) {
+            continue;
+        }
+        some = true;
+        if !axis.named {
             continue;
         }
         let message = format!("no operator uses the axis `{}`", axis.name);
         let mistake = axis.node.wrong(message, "every case would be repeated");
         found.push(mistake.help("use it in a size, e.g. `m: seq`, or remove it"));
     }
+    some
 }

@@ -140,7 +140,12 @@ impl<'b> Machines<'b> {
                     self.broken.push(text);
                 }
             }
-            other => found.push(Diagnostic::from_words(
+            TopologyError::Unreadable { path, reason } => {
+                let message = format!("cannot read the topology `{path}`: {reason}");
+                let mistake = node.wrong(message, "no such topology");
+                found.push(mistake.help("a path is relative to the experiment's file"));
+            }
+            other @ TopologyError::Unknown { .. } => found.push(Diagnostic::from_words(
                 node.span.clone(),
                 "no such topology",
                 &other.to_string(),

@@ -18,11 +18,11 @@ use std::time::Duration;
 
 pub use shard::{Shard, ShardError};
 pub use stamp::Stamp;
-pub use store::{RESULTS, RunError, stem};
+pub use store::RunError;
+pub(super) use store::{RESULTS, Store, stem, temporary};
 
 use super::results::{Outcome, Row, Table};
 use super::{Case, Experiment};
-use store::Store;
 
 /// Watches a run.
 pub trait Observer: Sync {
@@ -86,7 +86,7 @@ pub fn run(
         observer.begin(rows(&cases), rows(before));
         perform::perform(experiment, left, &file, observer)
             .and_then(|()| file.sync_all())
-            .map_err(|error| store.failed(error))?;
+            .map_err(|error| store.failed(&error))?;
         kept as u64
     };
     let path = store.finish(options.table)?;

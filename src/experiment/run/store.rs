@@ -9,10 +9,10 @@ use crate::experiment::Experiment;
 use crate::experiment::results::{ResultsError, Table};
 
 /// The stem of the files of an unsharded run.
-pub const RESULTS: &str = "results";
+pub(in crate::experiment) const RESULTS: &str = "results";
 
 /// The stem of a run's files.
-pub fn stem(shard: Option<Shard>) -> String {
+pub(in crate::experiment) fn stem(shard: Option<Shard>) -> String {
     match shard {
         None => RESULTS.to_owned(),
         Some(Shard { index, of }) => format!("{RESULTS}.shard-{index}-of-{of}"),
@@ -32,7 +32,7 @@ pub enum RunError {
     Busy { path: String },
     /// The folder holds another experiment's results.
     #[error(
-        "`{path}` holds results of {what}\n  help: choose another folder with `--out`, or give `--fresh` to discard them"
+        "`{path}` holds results of {what}\n  help: choose another folder with `--out`; `duet run` with `--fresh` discards them"
     )]
     Changed { path: String, what: String },
     /// Writing failed on the way.
@@ -96,12 +96,9 @@ impl Store {
         self.path("csv.partial")
     }
 
-    /// The error of a write.
-    pub fn failed(&self, error: io::Error) -> RunError {
-        RunError::Write {
-            path: self.partial().display().to_string(),
-            reason: error.to_string(),
-        }
+    /// The error of a write to the growing table.
+    pub fn failed(&self, error: &io::Error) -> RunError {
+        self.unwritable(&self.partial(), error)
     }
 
     /// Removes what earlier runs left.
@@ -125,8 +122,27 @@ impl Store {
         Ok(())
     }
 
+    /// The error of writing a file whole.
+    pub fn unwritable(&self, path: &Path, error: &io::Error) -> RunError {
+        // Without the temporary file's name, which would only confuse.
+        let text = error.to_string();
+        let reason = text.split(" at path ").next().unwrap_or(&text).to_owned();
+        match error.kind() {
+            io::ErrorKind::PermissionDenied | io::ErrorKind::ReadOnlyFilesystem => {
+                RunError::Folder {
+                    path: self.out.display().to_string(),
+                    reason,
+                }
+            }
+            _ => RunError::Write {
+                path: path.display().to_string(),
+                reason,
+            },
+        }
+    }
+
     /// Refuses a folder whose tables are not of this run.
-    fn check(&self, stamp: &Stamp) -> Result<(), RunError> {
+    pub fn vacant(&self, stamp: &Stamp) -> Result<(), RunError> {
         let tables = [self.partial(), self.path("csv"), self.path("parquet")];
         let Some(table) = tables.iter().find(|path| path.exists()) else {
             return Ok(());
@@ -155,7 +171,7 @@ impl Store {
 
     /// The finished table of this run in the wanted form, if there is one.
     pub fn finished(&self, stamp: &Stamp, table: Table) -> Result<Option<PathBuf>, RunError> {
-        self.check(stamp)?;
+        self.vacant(stamp)?;
         if !self.path("csv").exists() && !self.path("parquet").exists() {
             return Ok(None);
         }
@@ -176,7 +192,7 @@ impl Store {
         let path = self.partial();
         if !path.exists() {
             // The stamp first: a table without one is nobody's.
-            self.replace(&self.path("run.json"), stamp.text().as_bytes())?;
+            self.stamp(stamp)?;
         }
         let open = || -> io::Result<(File, usize)> {
             let file = OpenOptions::new()
@@ -188,13 +204,13 @@ impl Store {
             let kept = resume::keep(&file, experiment, cases)?;
             Ok((file, kept))
         };
-        open().map_err(|error| self.failed(error))
+        open().map_err(|error| self.failed(&error))
     }
 
     /// Gives the growing table, now complete, its name and form.
     pub fn finish(&self, table: Table) -> Result<PathBuf, RunError> {
         let csv = self.path("csv");
-        fs::rename(self.partial(), &csv).map_err(|error| self.failed(error))?;
+        fs::rename(self.partial(), &csv).map_err(|error| self.failed(&error))?;
         match table {
             Table::Csv => Ok(csv),
             Table::Parquet => self.convert(table),
@@ -213,12 +229,17 @@ impl Store {
             reason,
         })?;
         self.replace(&to, &bytes)?;
-        fs::remove_file(&from).map_err(|error| self.failed(error))?;
+        fs::remove_file(&from).map_err(|error| self.failed(&error))?;
         Ok(to)
     }
 
+    /// Writes the stamp.
+    pub fn stamp(&self, stamp: &Stamp) -> Result<(), RunError> {
+        self.replace(&self.path("run.json"), stamp.text().as_bytes())
+    }
+
     /// Writes a file whole by way of a temporary one beside it.
-    pub fn replace(&self, path: &Path, bytes: &[u8]) -> Result<(), RunError> {
+    fn replace(&self, path: &Path, bytes: &[u8]) -> Result<(), RunError> {
         let write = || -> io::Result<()> {
             let mut file = temporary(folder(path))?;
             file.write_all(bytes)?;
@@ -226,16 +247,7 @@ impl Store {
             file.persist(path).map_err(|error| error.error)?;
             Ok(())
         };
-        write().map_err(|error| RunError::Write {
-            path: path.display().to_string(),
-            // Without the temporary file's name, which would only confuse.
-            reason: error
-                .to_string()
-                .split(" at path ")
-                .next()
-                .unwrap_or("")
-                .to_owned(),
-        })
+        write().map_err(|error| self.unwritable(path, &error))
     }
 }
 
