@@ -1,0 +1,254 @@
+//! A machine as closed forms see it, and their evaluation.
+
+use std::sync::Arc;
+
+use super::Terms;
+use super::closed::REGISTRY;
+use super::decomposition::{Decomposition, MOST_PIECES};
+use super::form::{Form, Stage};
+use super::model::{Case, FREE, Gpu, Model, Setting};
+use super::network::Network;
+use super::parameters::{Overhead, Parameters, family};
+use crate::device::Device;
+use crate::operator::{Kind, Operator};
+use crate::strategy::{Choice, Skip};
+use crate::topology::Topology;
+
+/// A topology with ranks placed on it, in the numbers that closed forms need. Built once.
+#[derive(Clone, Debug)]
+pub struct Machine {
+    name: String,
+    ranks: u32,
+    /// The distinct GPUs among the ranks'; the slowest of them counts.
+    pub(super) gpus: Vec<Gpu>,
+    /// The link graph with and without contention curves, or why there is none.
+    nets: Result<Box<[Network; 2]>, String>,
+}
+
+/// The time that a closed form gives one strategy.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Prediction {
+    /// The predicted time \[s\], fitted overhead included.
+    pub seconds: f64,
+    /// The multiplier of `alpha + beta · message`: d − 1 or n − 1, 0 for what has no steps.
+    pub steps: f64,
+    /// The message m \[bytes\].
+    pub message: f64,
+    /// The pipeline's resources.
+    pub stages: Vec<Stage>,
+    /// The resource that rules: a place in `stages`.
+    pub binding: usize,
+    /// `steps · (alpha + beta · message)` \[s\]; 0 where the term is off or nothing is fitted.
+    pub overhead: f64,
+    /// For a decomposition its A, B, C and best number of pieces.
+    pub decomposition: Option<Decomposition>,
+    /// The best number of pieces rounded as the model rounds it; for a decomposition only.
+    pub pieces: Option<u32>,
+}
+
+fn skip<T>(reason: impl Into<String>) -> Result<T, Skip> {
+    Err(Skip {
+        reason: reason.into(),
+    })
+}
+
+impl Machine {
+    /// `topology` with rank r on GPU `placement[r]`.
+    pub fn new(topology: &Topology, placement: &[u32]) -> Self {
+        let known = (topology.gpus.len()) as u32;
+        let nets = if placement.len() < 2 {
+            Err("one rank has nobody to communicate with".to_owned())
+        } else if let Some(gpu) = placement.iter().find(|gpu| **gpu >= known) {
+            Err(format!("GPU {gpu} is none of {}'s {known}", topology.name))
+        } else if (1..placement.len()).any(|i| placement[..i].contains(&placement[i])) {
+            Err("closed forms know ranks on GPUs of their own only".to_owned())
+        } else {
+            let net = |contention| Network::new(topology, placement, contention);
+            net(true).and_then(|with| Ok(Box::new([with, net(false)?])))
+        };
+        let mut devices: Vec<&Arc<Device>> = Vec::new();
+        for gpu in placement.iter().filter(|gpu| **gpu < known) {
+            let device = topology.device(*gpu);
+            if !devices.iter().any(|known| Arc::ptr_eq(known, device)) {
+                devices.push(device);
+            }
+        }
+        Self {
+            name: topology.name.clone(),
+            ranks: placement.len() as u32,
+            gpus: devices.into_iter().map(|device| Gpu::new(device)).collect(),
+            nets,
+        }
+    }
+
+    /// The topology's name.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// Ranks placed on it.
+    pub fn ranks(&self) -> u32 {
+        self.ranks
+    }
+
+    /// The link graph in numbers.
+    ///
+    /// # Errors
+    /// [`Skip`] where there is none.
+    pub(super) fn network(&self, terms: Terms) -> Result<&Network, Skip> {
+        match &self.nets {
+            Ok(nets) => Ok(&nets[usize::from(!terms.contention)]),
+            Err(reason) => skip(reason.clone()),
+        }
+    }
+
+    /// The time of `choice` on `operator`.
+    ///
+    /// # Errors
+    /// [`Skip`]: the strategy does not apply, or has no closed form.
+    pub fn predict(
+        &self,
+        operator: &Operator,
+        choice: &Choice,
+        terms: &Terms,
+        parameters: &Parameters,
+    ) -> Result<Prediction, Skip> {
+        let setting = Setting::new(choice, operator.kind);
+        let closed = self.applies(operator, choice, setting)?;
+        let case = Case::new(operator);
+        let net = self.network(*terms)?;
+        let evaluate = |setting: Setting| -> Option<(Form, &Gpu)> {
+            let forms = self.gpus.iter().filter_map(|gpu| {
+                let model = model(gpu, net, *terms, operator, case);
+                Some((closed(&model, setting)?, gpu))
+            });
+            forms.reduce(|a, b| if b.0.seconds() > a.0.seconds() { b } else { a })
+        };
+        let Some((form, gpu)) = evaluate(setting) else {
+            return skip(format!(
+                "`{choice}` has no closed form for {} on {}",
+                operator.kind, self.name
+            ));
+        };
+        let found = parameters.get(&self.name, operator.kind, operator.tp, &family(choice));
+        let overhead = found.filter(|_| terms.overhead);
+        let extra = overhead.map_or(0.0, |o| form.steps * step(o, case.message));
+        let stages = form.stages().to_vec();
+        let times = stages.iter().map(Stage::seconds).enumerate();
+        let binding = times
+            .max_by(|a, b| a.1.total_cmp(&b.1))
+            .map_or(0, |(place, _)| place);
+        let mut prediction = Prediction {
+            seconds: form.seconds() + extra,
+            steps: form.steps,
+            message: case.message,
+            stages,
+            binding,
+            overhead: extra,
+            decomposition: None,
+            pieces: None,
+        };
+        if choice.strategy().name() == "interdecom" {
+            let model = model(gpu, net, *terms, operator, case);
+            let step = overhead.map_or(0.0, |o| step(o, case.message));
+            let form = super::closed::interdecom::decomposition(&model, setting, step);
+            prediction.pieces = form.map(|form| form.pieces(|d| admissible(operator, setting, d)));
+            prediction.decomposition = form;
+        }
+        Ok(prediction)
+    }
+
+    /// The closed form of a strategy that applies.
+    fn applies(
+        &self,
+        operator: &Operator,
+        choice: &Choice,
+        setting: Setting,
+    ) -> Result<super::closed::Closed, Skip> {
+        if let Err(error) = operator.check() {
+            return skip(error.to_string());
+        }
+        if operator.tp != self.ranks {
+            return skip(format!(
+                "{} ranks are placed, but the operator has {}",
+                self.ranks, operator.tp
+            ));
+        }
+        let strategy = choice.strategy();
+        let name = strategy.name();
+        if !strategy.applies(operator.kind) {
+            return skip(format!("`{name}` does not perform {}", operator.kind));
+        }
+        let Some((_, closed)) = REGISTRY.iter().find(|(known, _)| *known == name) else {
+            return skip(format!("`{name}` has no closed form"));
+        };
+        if !matches!(choice.params().mover(), crate::schedule::Mover::CopyEngine) {
+            return skip("closed forms know copies by copy engines only");
+        }
+        for gpu in &self.gpus {
+            if operator.kind.is_fused() && gpu.curve(operator.dtype).is_none() {
+                return skip(format!(
+                    "a GPU of {} has no {} arithmetic",
+                    self.name,
+                    operator.dtype.name()
+                ));
+            }
+        }
+        if name.contains("double-ring")
+            && let Err(reason) = &self.network(Terms::default())?.pair
+        {
+            return skip(reason.clone());
+        }
+        if name == "interdecom" && !admissible(operator, setting, setting.d) {
+            let (m, _, _) = operator.mnk().unwrap_or_default();
+            return skip(format!(
+                "m = {m} cannot be cut into {} chunks for {} ranks",
+                setting.d, operator.tp
+            ));
+        }
+        if let Some((m, ..)) = operator.mnk()
+            && name.starts_with("fusion")
+        {
+            let n = u64::from(operator.tp);
+            let pieces = u64::from(setting.chunks) * if name.contains("double") { 2 } else { 1 };
+            if m % n != 0 || m / n < pieces {
+                return skip(format!(
+                    "m = {m} cannot be cut into {pieces} pieces for {n} ranks"
+                ));
+            }
+        }
+        Ok(*closed)
+    }
+}
+
+/// Whether the rows can be cut into `d` pieces for the ranks.
+fn admissible(operator: &Operator, setting: Setting, d: u32) -> bool {
+    let (m, ..) = operator.mnk().unwrap_or_default();
+    let shards = match operator.kind {
+        Kind::GemmAr if !setting.direct => 1,
+        _ => operator.tp,
+    };
+    d <= MOST_PIECES && m % (u64::from(d) * u64::from(shards)).max(1) == 0
+}
+
+/// The fitted cost of one step \[s\].
+fn step(overhead: &Overhead, message: f64) -> f64 {
+    overhead.alpha + overhead.beta * message
+}
+
+pub(super) fn model<'a>(
+    gpu: &'a Gpu,
+    net: &'a Network,
+    terms: Terms,
+    operator: &Operator,
+    case: Case,
+) -> Model<'a> {
+    Model {
+        gpu,
+        curve: gpu.curve(operator.dtype),
+        net,
+        costs: if terms.launch { &gpu.costs } else { &FREE },
+        terms,
+        case,
+    }
+}

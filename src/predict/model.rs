@@ -1,0 +1,206 @@
+//! What a closed form is a function of: one GPU, the link graph in numbers, the terms and the shape.
+
+use super::Terms;
+use super::curve::Curve;
+use super::network::Network;
+use crate::device::gemm::GemmTime;
+use crate::device::{Costs, DType, Device};
+use crate::operator::{Kind, Operator, Shape};
+use crate::schedule::CollectiveKind;
+use crate::strategy::Choice;
+use crate::units::Seconds;
+
+/// One GPU's constants.
+#[derive(Clone, Debug)]
+pub(super) struct Gpu {
+    curves: Vec<(DType, Curve)>,
+    pub sms: u32,
+    /// SMs that a library collective holds.
+    pub library_sms: u32,
+    /// Its fixed time and that of each step \[s\].
+    library_base: f64,
+    library_step: f64,
+    /// Memory bandwidth and rate of elementwise kernels \[bytes/s\].
+    pub hbm: f64,
+    pub elementwise: f64,
+    pub costs: Costs,
+}
+
+impl Gpu {
+    pub fn new(device: &Device) -> Self {
+        let curve = |dtype| Some((dtype, Curve::new(device, dtype)?));
+        Self {
+            curves: DType::ALL.into_iter().filter_map(curve).collect(),
+            sms: device.sms,
+            library_sms: device.library.sms,
+            library_base: device.library.base.get(),
+            library_step: device.library.step.get(),
+            hbm: device.hbm.get(),
+            elementwise: device.elementwise.get(),
+            costs: device.costs,
+        }
+    }
+
+    /// GEMM times of an element type; `None` where the GPU lacks it.
+    pub fn curve(&self, dtype: DType) -> Option<&Curve> {
+        let (_, curve) = self.curves.iter().find(|(known, _)| *known == dtype)?;
+        Some(curve)
+    }
+}
+
+/// What is to be computed, as one rank sees it.
+#[derive(Copy, Clone, Debug)]
+pub(super) struct Case {
+    pub kind: Kind,
+    /// Ranks.
+    pub n: u32,
+    /// A rank's GEMM; zeros for a bare collective.
+    pub gemm: [u64; 3],
+    /// The message S \[bytes\].
+    pub message: f64,
+}
+
+impl Case {
+    pub fn new(operator: &Operator) -> Self {
+        let gemm = operator.rank_gemm().unwrap_or_default();
+        Self {
+            kind: operator.kind,
+            n: operator.tp,
+            gemm: [gemm.0, gemm.1, gemm.2],
+            message: match operator.shape {
+                Shape::Bytes(bytes) => bytes.as_f64(),
+                Shape::Gemm { .. } => operator.message_bytes() as f64,
+            },
+        }
+    }
+
+    /// Ranks as a number.
+    pub fn ranks(&self) -> f64 {
+        f64::from(self.n)
+    }
+
+    /// A rank's part of the message \[bytes\].
+    pub fn shard(&self) -> f64 {
+        self.message / self.ranks()
+    }
+
+    /// The collective beside the GEMM.
+    pub const fn collective(&self) -> CollectiveKind {
+        match self.kind {
+            Kind::AgGemm | Kind::AllGather => CollectiveKind::AllGather,
+            Kind::GemmRs | Kind::ReduceScatter => CollectiveKind::ReduceScatter,
+            Kind::GemmAr | Kind::AllReduce => CollectiveKind::AllReduce,
+            Kind::AllToAll | Kind::PointToPoint => CollectiveKind::AllToAll,
+        }
+    }
+}
+
+/// The settings of a strategy, those that a closed form knows.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub(super) struct Setting {
+    /// Pieces of the operator.
+    pub d: u32,
+    /// Pieces of a shard.
+    pub chunks: u32,
+    /// Copies between all pairs in place of the library.
+    pub direct: bool,
+    /// Whether GEMMs leave the library its SMs.
+    pub margin: bool,
+}
+
+impl Setting {
+    pub fn new(choice: &Choice, kind: Kind) -> Self {
+        let params = choice.params();
+        Self {
+            d: params.count("d"),
+            chunks: params.count("chunks"),
+            direct: params.is("comm", "direct"),
+            margin: params.is("margin", "yes")
+                || (params.is("margin", "auto") && kind != Kind::AgGemm),
+        }
+    }
+}
+
+/// Everything that a closed form is a function of.
+#[derive(Copy, Clone, Debug)]
+pub(super) struct Model<'a> {
+    pub gpu: &'a Gpu,
+    pub curve: Option<&'a Curve>,
+    pub net: &'a Network,
+    pub costs: &'a Costs,
+    pub terms: Terms,
+    pub case: Case,
+}
+
+/// The costs where the launch term is off.
+pub(super) const FREE: Costs = Costs {
+    submit_kernel: Seconds::ZERO,
+    submit_copy: Seconds::ZERO,
+    submit_sync: Seconds::ZERO,
+    submit_graph: Seconds::ZERO,
+    kernel_start: Seconds::ZERO,
+    copy_start: Seconds::ZERO,
+    sm_copy_start: Seconds::ZERO,
+    lane: Seconds::ZERO,
+    event: Seconds::ZERO,
+    event_peer: Seconds::ZERO,
+    stream_flag: Seconds::ZERO,
+    kernel_flag: Seconds::ZERO,
+};
+
+/// A collective of the library.
+#[derive(Copy, Clone, Debug, PartialEq)]
+pub(super) struct Collective {
+    pub seconds: f64,
+    /// Rate at which it moves bytes in a GPU's memory while it flows \[bytes/s\].
+    pub memory: f64,
+}
+
+impl Model<'_> {
+    /// The GEMM of `rows` of the rank's rows on all SMs but `less`.
+    pub fn gemm(&self, rows: u64, less: u32) -> GemmTime {
+        let [_, n, k] = self.case.gemm;
+        let sms = self.gpu.sms.saturating_sub(less).max(1);
+        self.curve
+            .map_or_else(GemmTime::default, |curve| curve.time(rows, n, k, sms))
+    }
+
+    /// The unsplit GEMM.
+    pub fn whole(&self) -> GemmTime {
+        self.gemm(self.case.gemm[0], 0)
+    }
+
+    /// SMs that a library collective takes from a GEMM beside it.
+    pub fn taken(&self) -> u32 {
+        if self.terms.contention {
+            self.gpu.library_sms
+        } else {
+            0
+        }
+    }
+
+    /// The library's collective of `message` bytes (nccl-tests' size).
+    pub fn library(&self, kind: CollectiveKind, message: f64) -> Option<Collective> {
+        let library = self.net.library(kind)?;
+        let fixed = if self.terms.launch {
+            let start = self.costs.kernel_start.get() + self.gpu.library_base;
+            start + library.steps * self.gpu.library_step
+        } else {
+            0.0
+        };
+        let bytes = library.sent * message;
+        Some(Collective {
+            seconds: fixed + library.steps * library.latency + bytes * library.per_byte,
+            memory: if self.terms.contention {
+                library.accesses / library.per_byte
+            } else {
+                0.0
+            },
+        })
+    }
+
+    /// A kernel that adds up all parts of a shard of `bytes`.
+    pub fn sum(&self, bytes: f64) -> f64 {
+        self.costs.kernel_start.get() + (self.case.ranks() + 1.0) * bytes / self.gpu.elementwise
+    }
+}
