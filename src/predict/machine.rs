@@ -211,7 +211,7 @@ impl Machine {
         {
             let n = u64::from(operator.tp);
             let pieces = u64::from(setting.chunks) * if name.contains("double") { 2 } else { 1 };
-            if m % n != 0 || m / n < pieces {
+            if !m.is_multiple_of(n) || m / n < pieces {
                 return skip(format!(
                     "m = {m} cannot be cut into {pieces} pieces for {n} ranks"
                 ));
@@ -228,7 +228,7 @@ fn admissible(operator: &Operator, setting: Setting, d: u32) -> bool {
         Kind::GemmAr if !setting.direct => 1,
         _ => operator.tp,
     };
-    d <= MOST_PIECES && m % (u64::from(d) * u64::from(shards)).max(1) == 0
+    d <= MOST_PIECES && m.is_multiple_of((u64::from(d) * u64::from(shards)).max(1))
 }
 
 /// The fitted cost of one step \[s\].

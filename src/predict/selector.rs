@@ -177,7 +177,7 @@ impl Selector {
                         }
                     }
                 }
-            } else if m % ranks == 0
+            } else if m.is_multiple_of(ranks)
                 && let Some(seconds) = seconds(candidate.setting)
             {
                 best.consider(candidate.pick, seconds);

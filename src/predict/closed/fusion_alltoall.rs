@@ -26,45 +26,48 @@ pub(super) fn form(model: &Model<'_>, setting: Setting) -> Option<Form> {
         kernel.tiles / n
     };
     if case.kind == Kind::AgGemm {
-        let each = step(model, net.gather.last(shard, start));
         let before = c.submit_kernel.get() + c.submit_copy.get();
-        return Some(begin(model, &kernel, 2.0 * (n - 1.0) * shard, 0.0).with(
+        let form = begin(model, &kernel, 2.0 * (n - 1.0) * shard, 0.0);
+        if !model.terms.stages {
+            let each = step(model, net.gather.last(shard, start));
+            return Some(form.with("links", before, each, n - 1.0, kernel.tiles / n));
+        }
+        // The shard that holds the kernel up most with the groups from it on, or the last one with
+        // a wave.
+        let part = kernel.tiles / n;
+        let (offset, arrival) = net.gather.holds_up(shard, start, part);
+        let last = net.gather.last(shard, start) + group;
+        let rest = ((n - offset) * part).max(last - arrival);
+        return Some(form.with(
             "links",
             before,
-            each,
-            n - 1.0,
-            c.kernel_flag.get() + group,
+            arrival / offset,
+            offset,
+            c.kernel_flag.get() + rest,
         ));
     }
     let everyone = case.kind == Kind::GemmAr;
-    let mut after = if model.terms.stages {
-        model.sum(shard)
+    let rounds = if everyone { 2.0 } else { 1.0 };
+    let moved = 2.0 * rounds * (n - 1.0) * shard;
+    let back = if everyone {
+        c.stream_flag.get() + net.gather.last(shard, c.copy_start.get())
     } else {
         0.0
     };
-    if everyone {
-        after += c.stream_flag.get() + net.gather.last(shard, c.copy_start.get());
-    }
-    let each = step(model, net.scatter.last(shard, start));
-    let rounds = if everyone { 2.0 } else { 1.0 };
-    let before = kernel.start
-        + if model.terms.stages {
-            group + c.stream_flag.get()
-        } else {
-            0.0
-        };
-    let tail = if model.terms.stages {
-        c.stream_flag.get() + after
-    } else {
-        kernel.tiles / n
-    };
-    Some(
-        begin(model, &kernel, 2.0 * rounds * (n - 1.0) * shard, after).with(
+    if !model.terms.stages {
+        let each = step(model, net.scatter.last(shard, start));
+        return Some(begin(model, &kernel, moved, back).with(
             "links",
-            before,
+            kernel.start,
             each,
             n - 1.0,
-            tail,
-        ),
-    )
+            kernel.tiles / n + back,
+        ));
+    }
+    let after = model.sum(shard) + back;
+    // The groups leave one after another as they are computed.
+    let pace = kernel.tiles / n;
+    let before = kernel.start + c.stream_flag.get();
+    let tail = net.scatter.paced(shard, start, pace, kernel.wave) + c.stream_flag.get() + after;
+    Some(begin(model, &kernel, moved, after).with("links", before, pace, n - 1.0, tail))
 }

@@ -50,7 +50,38 @@ pub(super) fn rings(model: &Model<'_>, setting: Setting, courses: &[Course]) -> 
     if !model.terms.stages {
         return form;
     }
+    if case.kind != Kind::AgGemm && courses.len() == 2 {
+        let other = back_and_forth(model, setting, &kernel, courses);
+        if total(other) > total(loops) {
+            loops = other;
+        }
+    }
     form.with("hand-off", loops.0, loops.1, n - 1.0, loops.2 + back)
+}
+
+/// (before, each, after) of the way back and forth over the slowest edge: a sum that came on one
+/// ring, the next one's tiles on the same rank, its way back on the other ring, and again. Each turn
+/// takes three steps with two copies and, since the rings' groups alternate, four groups.
+fn back_and_forth(
+    model: &Model<'_>,
+    setting: Setting,
+    kernel: &Kernel,
+    courses: &[Course],
+) -> (f64, f64, f64) {
+    let steps = model.case.ranks() - 1.0;
+    let on = courses
+        .iter()
+        .map(|course| Travel::new(model, setting, kernel, course));
+    let copy = on.map(|on| on.turn(model)).fold(0.0, f64::max);
+    let group = kernel.tiles / model.case.ranks() / courses.len() as f64;
+    let turns = (steps / 3.0).floor();
+    let rest = match steps - 3.0 * turns {
+        rest if rest >= 2.0 => copy + 2.0 * group,
+        rest if rest >= 1.0 => copy + group,
+        _ => 0.0,
+    };
+    let all = turns * (2.0 * copy + 4.0 * group) + rest;
+    (kernel.start + 2.0 * group, all / steps, 0.0)
 }
 
 /// What travels on one ring.
@@ -124,6 +155,13 @@ impl<'a> Travel<'a> {
             let before = kernel.start + (self.chunks - 1.0) * self.share;
             (before, self.group + hop + c.kernel_flag.get(), self.group)
         }
+    }
+
+    /// A chunk over the slowest edge, flags included \[s\].
+    fn turn(&self, model: &Model<'_>) -> f64 {
+        let c = model.costs;
+        let flags = c.stream_flag.get() + c.copy_start.get() + c.kernel_flag.get();
+        flags + self.course.slowest(self.bytes)
     }
 
     /// The finished shards go round \[s\].

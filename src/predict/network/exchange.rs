@@ -1,8 +1,13 @@
 //! Every rank with every other: which shard is where when, per byte of a shard.
 //!
 //! Each rank sends to one peer after another, to as many at once as it has copy engines. Rates
-//! follow from [`super::share`], and between two ends of transfers they are constant, so times are
-//! proportional to the bytes of a shard: they are worked out once for one byte.
+//! follow from [`super::share`] and are constant between two ends of transfers, so times are
+//! proportional to the bytes of a shard and are worked out once, for one byte.
+//!
+//! A GEMM whose groups of tiles are sent as they finish paces the exchange: the transfer of offset i
+//! begins no earlier than p·max(i, w), w the groups that one wave of tiles finishes together. A slow
+//! pace keeps transfers apart, so that fan-out curves cost nothing; a fast one or a long wave piles
+//! them up. [`Exchange::paced`] looks the last arrival up by p and w.
 
 use super::share::{Flow, Sharing};
 use crate::topology::route::Router;
@@ -10,136 +15,218 @@ use crate::topology::route::Router;
 /// Beyond this many ranks the exchange is not worked out.
 const MOST: usize = 64;
 
+/// Paces tried per doubling (fewer for many ranks, where the exchange takes longer to work out), and
+/// the range tried around the time of a transfer alone, in powers of two.
+const PER_OCTAVE: i32 = 8;
+const OCTAVES: std::ops::RangeInclusive<i32> = -3..=2;
+const MANY: usize = 16;
+
 /// All pairs at once, times per byte of a shard.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub(in crate::predict) struct Exchange {
-    /// `arrivals[i]`: when the shards of offset 1 to i + 1 are there, on the slowest rank \[s/byte\].
-    pub arrivals: Vec<f64>,
+    /// (offset, transfers that come before it on its engine and itself, arrival on the slowest
+    /// rank [s/byte]); only those that no earlier offset's arrival exceeds.
+    arrivals: Vec<(f64, f64, f64)>,
     /// Transfers that a rank starts one after another on one engine.
-    pub rounds: f64,
+    rounds: f64,
+    /// Last arrival of all \[s/byte\].
+    last: f64,
     /// Greatest latency of a way \[s\].
-    pub latency: f64,
+    latency: f64,
+    /// For groups that a wave finishes together, ascending: (groups, table of paces ascending with
+    /// the time from the GEMM's last group to the last arrival \[s/byte\]).
+    waves: Vec<(f64, Vec<(f64, f64)>)>,
 }
 
 impl Exchange {
-    /// Of the ranks on `gpus`; `onward`: the rank sends to those after it (scatter), else to those
-    /// before it (gather).
+    /// Of the ranks on `gpus`; `onward`: a rank sends to those after it (scatter), else to those
+    /// before it (gather); `paced`: whether a GEMM may pace it.
     pub(super) fn new(
-        sharing: &Sharing<'_>,
+        sharing: &mut Sharing<'_>,
         router: &mut Router<'_>,
         gpus: &[u32],
         onward: bool,
+        paced: bool,
     ) -> Result<Self, String> {
         let n = gpus.len();
         if n > MOST {
-            return Ok(Self {
-                arrivals: Vec::new(),
-                rounds: 0.0,
-                latency: 0.0,
-            });
+            return Ok(Self::default());
         }
-        let peer = |rank: usize, offset: usize| {
-            if onward {
-                (rank + offset) % n
-            } else {
-                (rank + n - offset) % n
-            }
-        };
         let mut flows: Vec<Vec<Flow>> = Vec::with_capacity(n);
-        for rank in 0..n {
-            let one =
-                (1..n).map(|offset| sharing.flow(router, gpus[rank], gpus[peer(rank, offset)]));
+        for (rank, &from) in gpus.iter().enumerate() {
+            let peer = |offset: usize| match onward {
+                true => (rank + offset) % n,
+                false => (rank + n - offset) % n,
+            };
+            let one = (1..n).map(|offset| sharing.flow(router, from, gpus[peer(offset)]));
             flows.push(one.collect::<Result<_, _>>()?);
         }
-        let engines = gpus
-            .iter()
-            .map(|gpu| sharing.engines(*gpu))
-            .min()
-            .unwrap_or(1);
-        let engines = engines.clamp(1, n as u32) as usize;
-        let mut exchange = Self::perform(sharing, &flows, engines, &peer);
-        exchange.rounds = ((n - 1) as f64 / engines as f64).ceil();
-        Ok(exchange)
-    }
-
-    /// Lets every transfer of one byte run.
-    fn perform(
-        sharing: &Sharing<'_>,
-        flows: &[Vec<Flow>],
-        engines: usize,
-        peer: &dyn Fn(usize, usize) -> usize,
-    ) -> Self {
-        let n = flows.len();
-        // (rank, offset − 1, bytes left) of the running ones.
-        let mut running: Vec<(usize, usize, f64)> = Vec::new();
-        let mut next = vec![0; n];
-        let mut landed = vec![vec![0.0; n - 1]; n];
-        let mut now = 0.0;
-        let mut latency = 0f64;
-        loop {
-            for rank in 0..n {
-                while next[rank] < n - 1 && running.iter().filter(|r| r.0 == rank).count() < engines
-                {
-                    running.push((rank, next[rank], 1.0));
-                    next[rank] += 1;
-                }
-            }
-            if running.is_empty() {
-                break;
-            }
-            let active: Vec<&Flow> = running
-                .iter()
-                .map(|&(rank, at, _)| &flows[rank][at])
-                .collect();
-            let edges: Vec<_> = (active.iter().zip(sharing.rates(&active)))
-                .map(|(flow, rate)| flow.at(rate))
-                .collect();
-            latency = edges
-                .iter()
-                .map(|edge| edge.latency)
-                .fold(latency, f64::max);
-            let time = (running.iter().zip(&edges))
-                .map(|((.., left), edge)| left * edge.per_byte)
-                .fold(f64::INFINITY, f64::min);
-            now += time;
-            let mut place = 0;
-            running.retain_mut(|(rank, at, left)| {
-                let per_byte = edges[place].per_byte;
-                place += 1;
-                let over = *left * per_byte <= time * (1.0 + 1e-9);
-                *left -= if per_byte > 0.0 { time / per_byte } else { 1.0 };
-                if over {
-                    landed[*rank][*at] = now;
-                }
-                !over
-            });
-        }
-        // By receiver: the offset that it counts is the sender's.
-        let mut arrivals = vec![0f64; n - 1];
-        for rank in 0..n {
-            for (at, time) in landed[rank].iter().enumerate() {
-                debug_assert!(peer(rank, at + 1) < n);
-                arrivals[at] = arrivals[at].max(*time);
-            }
-        }
-        for at in 1..n - 1 {
-            arrivals[at] = arrivals[at].max(arrivals[at - 1]);
-        }
-        Self {
-            arrivals,
-            rounds: 0.0,
+        let engines = gpus.iter().map(|gpu| sharing.engines(*gpu)).min();
+        let engines = engines.unwrap_or(1).clamp(1, n as u32) as usize;
+        let (landed, latency) = perform(sharing, &flows, engines, (0.0, 1.0));
+        let last = landed.iter().copied().fold(0.0, f64::max);
+        let mut exchange = Self {
+            arrivals: Vec::new(),
+            rounds: ((n - 1) as f64 / engines as f64).ceil(),
+            last,
             latency,
+            waves: Vec::new(),
+        };
+        let mut latest = 0.0;
+        for (at, &time) in landed.iter().enumerate() {
+            if time > latest * (1.0 + 1e-9) {
+                latest = time;
+                let round = (at / engines + 1) as f64;
+                exchange.arrivals.push(((at + 1) as f64, round, time));
+            }
         }
+        if !paced {
+            return Ok(exchange);
+        }
+        let alone = |flow: &Flow, sharing: &mut Sharing<'_>| {
+            let rates = sharing.rates(&[flow]);
+            flow.at(rates[0]).per_byte
+        };
+        let mut slowest = 0f64;
+        for flow in flows.iter().flatten() {
+            slowest = slowest.max(alone(flow, sharing));
+        }
+        let per_octave = if n > MANY { 1 } else { PER_OCTAVE };
+        let steps = OCTAVES.start() * per_octave..=OCTAVES.end() * per_octave;
+        let pace = |step| slowest * (f64::from(step) / f64::from(per_octave)).exp2();
+        let paces: Vec<f64> = std::iter::once(0.0).chain(steps.map(pace)).collect();
+        // 1, 2, 4, … groups and all.
+        let powers = (0..)
+            .map(|power| 1usize << power)
+            .take_while(|groups| *groups < n - 1);
+        for together in powers.chain([n - 1]) {
+            let together = together as f64;
+            let mut tail = |pace: f64| {
+                let (landed, _) = perform(sharing, &flows, engines, (pace, together));
+                let last = landed.into_iter().fold(0.0, f64::max);
+                (pace, last - (n - 1) as f64 * pace)
+            };
+            let table = paces.iter().map(|&pace| tail(pace)).collect();
+            exchange.waves.push((together, table));
+        }
+        Ok(exchange)
     }
 
     /// Whether it was worked out.
     pub fn known(&self) -> bool {
-        !self.arrivals.is_empty()
+        self.rounds > 0.0
     }
 
     /// When the last of shards of `bytes` is there, `start` being what starting a copy costs \[s\].
     pub fn last(&self, bytes: f64, start: f64) -> f64 {
-        let last = self.arrivals.last().copied().unwrap_or(0.0);
-        self.rounds * (start + self.latency) + last * bytes
+        self.rounds * (start + self.latency) + self.last * bytes
+    }
+
+    /// The arrival that delays a reader most who takes `group` seconds for every shard, in the order
+    /// of the offsets: (offset, when it is there \[s\]).
+    pub fn holds_up(&self, bytes: f64, start: f64, group: f64) -> (f64, f64) {
+        let mut worst = (0.0, f64::NEG_INFINITY);
+        let mut found = (0.0, 0.0);
+        for &(offset, round, per_byte) in &self.arrivals {
+            let time = round * (start + self.latency) + per_byte * bytes;
+            if time - offset * group > worst.1 {
+                worst = (offset, time - offset * group);
+                found = (offset, time);
+            }
+        }
+        found
+    }
+
+    /// From the GEMM's n − 1st group to the last arrival, when a group takes `group` seconds, one
+    /// wave of tiles `wave`, and every group is a shard of `bytes` that leaves for its owner \[s\].
+    pub fn paced(&self, bytes: f64, start: f64, group: f64, wave: f64) -> f64 {
+        let pace = group / bytes;
+        let together = (wave / group).max(1.0);
+        let rest = interpolated(&self.waves, together, |table| {
+            interpolated(table, pace, |rest| *rest)
+        });
+        // Copies started while others flow are hidden; a pile of them is started in rounds.
+        let one = start + self.latency;
+        let rounds = (self.rounds * one - (self.rounds - 1.0) * group).max(one);
+        rounds + rest * bytes
+    }
+}
+
+/// The value at `x` of a table ascending in its first column; beyond its ends those of the ends.
+fn interpolated<T>(table: &[(f64, T)], x: f64, value: impl Fn(&T) -> f64) -> f64 {
+    let above = table.partition_point(|(known, _)| *known < x);
+    match (above.checked_sub(1).map(|i| &table[i]), table.get(above)) {
+        (Some((x0, low)), Some((x1, high))) => {
+            let (low, high) = (value(low), value(high));
+            low + (high - low) * (x - x0) / (x1 - x0)
+        }
+        (None, Some((_, end))) | (Some((_, end)), None) => value(end),
+        (None, None) => 0.0,
+    }
+}
+
+/// Lets every transfer of one byte run, the one of offset i released at pace · max(i, together): when
+/// the shards of each offset are there on the slowest rank \[s\], and the greatest latency \[s\].
+fn perform(
+    sharing: &mut Sharing<'_>,
+    flows: &[Vec<Flow>],
+    engines: usize,
+    (pace, together): (f64, f64),
+) -> (Vec<f64>, f64) {
+    let n = flows.len();
+    // (rank, offset − 1, bytes left) of the running ones.
+    let mut running: Vec<(usize, usize, f64)> = Vec::new();
+    let mut next = vec![0; n];
+    let mut busy = vec![0; n];
+    let mut landed = vec![0f64; n - 1];
+    let (mut now, mut latency) = (0.0, 0f64);
+    loop {
+        let mut release = f64::INFINITY;
+        for (rank, next) in next.iter_mut().enumerate() {
+            while *next < n - 1 && busy[rank] < engines {
+                let at = ((*next + 1) as f64).max(together) * pace;
+                if at > now * (1.0 + 1e-12) {
+                    release = release.min(at);
+                    break;
+                }
+                running.push((rank, *next, 1.0));
+                busy[rank] += 1;
+                *next += 1;
+            }
+        }
+        if running.is_empty() {
+            if release.is_infinite() {
+                return (landed, latency);
+            }
+            now = release;
+            continue;
+        }
+        let active: Vec<&Flow> = (running.iter())
+            .map(|&(rank, at, _)| &flows[rank][at])
+            .collect();
+        let edges: Vec<_> = (active.iter().zip(sharing.rates(&active)))
+            .map(|(flow, rate)| flow.at(rate))
+            .collect();
+        latency = edges
+            .iter()
+            .map(|edge| edge.latency)
+            .fold(latency, f64::max);
+        let time = (running.iter().zip(&edges))
+            .map(|((.., left), edge)| left * edge.per_byte)
+            .fold(release - now, f64::min);
+        now += time;
+        let mut place = 0;
+        running.retain_mut(|(rank, at, left)| {
+            let per_byte = edges[place].per_byte;
+            place += 1;
+            let over = *left * per_byte <= time * (1.0 + 1e-9);
+            if over {
+                landed[*at] = landed[*at].max(now);
+                busy[*rank] -= 1;
+            } else {
+                *left -= time / per_byte;
+            }
+            !over
+        });
     }
 }

@@ -98,24 +98,27 @@ impl Network {
     /// Why two of them cannot reach each other, in words.
     pub fn new(topology: &Topology, placement: &[u32], contention: bool) -> Result<Self, String> {
         let mut router = Router::new(topology);
-        let sharing = Sharing::new(topology, contention);
+        let mut sharing = Sharing::new(topology, contention);
         let found = (placement.len() <= SEARCHED).then(|| rings::find(topology, placement));
         let single = found
             .as_ref()
             .map_or(placement, |found| &found.single.order);
-        let mut flows = |order: &[u32]| -> Result<Vec<Flow>, String> {
+        let flows = |router: &mut Router<'_>, order: &[u32]| -> Result<Vec<Flow>, String> {
             let next = order.iter().cycle().skip(1);
             (order.iter().zip(next))
-                .map(|(&from, &to)| sharing.flow(&mut router, from, to))
+                .map(|(&from, &to)| sharing.flow(router, from, to))
                 .collect()
         };
-        let one = flows(single)?;
+        let one = flows(&mut router, single)?;
         let two = match found
             .as_ref()
             .map(|found| (&found.pair, &found.no_pair_reason))
         {
             Some((Some(pair), _)) => {
-                let both = [flows(&pair.first.order)?, flows(&pair.second.order)?];
+                let both = [
+                    flows(&mut router, &pair.first.order)?,
+                    flows(&mut router, &pair.second.order)?,
+                ];
                 Ok((both.concat(), pair.share_first))
             }
             Some((None, reason)) => Err(reason
@@ -150,8 +153,8 @@ impl Network {
         Ok(Self {
             ring,
             pair,
-            gather: Exchange::new(&sharing, &mut router, placement, false)?,
-            scatter: Exchange::new(&sharing, &mut router, placement, true)?,
+            gather: Exchange::new(&mut sharing, &mut router, placement, false, false)?,
+            scatter: Exchange::new(&mut sharing, &mut router, placement, true, contention)?,
             message,
             library,
         })

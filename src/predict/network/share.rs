@@ -29,6 +29,10 @@ pub(super) struct Sharing<'t> {
     links: usize,
     /// Shared capacities of each link.
     shared_of: Vec<Vec<usize>>,
+    /// Scratch by resource: flows on it, what is left of it, load of the rising flows.
+    count: Vec<u32>,
+    left: Vec<f64>,
+    load: Vec<f64>,
 }
 
 impl<'t> Sharing<'t> {
@@ -40,11 +44,15 @@ impl<'t> Sharing<'t> {
                 shared_of[link.index()].push(links + place);
             }
         }
+        let resources = links + topology.shared.len();
         Self {
             topology,
             contention,
             links,
             shared_of,
+            count: vec![0; resources],
+            left: vec![0.0; resources],
+            load: vec![0.0; resources],
         }
     }
 
@@ -102,67 +110,59 @@ impl<'t> Sharing<'t> {
     }
 
     /// Rates of `flows` running at once \[bytes/s\].
-    pub fn rates(&self, flows: &[&Flow]) -> Vec<f64> {
-        let resources = self.links + self.topology.shared.len();
-        let mut count = vec![0u32; resources];
+    pub fn rates(&mut self, flows: &[&Flow]) -> Vec<f64> {
+        // Only what these flows touch is looked at, and left clean for the next call.
+        let mut touched: Vec<usize> = Vec::new();
         for (resource, _) in flows.iter().flat_map(|flow| &flow.uses) {
-            count[*resource] += 1;
+            if self.count[*resource] == 0 {
+                touched.push(*resource);
+            }
+            self.count[*resource] += 1;
         }
-        let mut left: Vec<f64> = (0..resources)
-            .map(|r| {
-                if count[r] > 0 {
-                    self.capacity(r, count[r])
-                } else {
-                    0.0
-                }
-            })
-            .collect();
-        let mut rates: Vec<Option<f64>> = vec![None; flows.len()];
-        while rates.contains(&None) {
-            let mut load = vec![0.0; resources];
-            let open = |rates: &[Option<f64>]| -> Vec<usize> {
-                (0..flows.len()).filter(|&i| rates[i].is_none()).collect()
-            };
-            let rising = open(&rates);
-            for &i in &rising {
-                for (resource, per_byte) in &flows[i].uses {
-                    load[*resource] += per_byte;
-                }
+        for &resource in &touched {
+            self.left[resource] = self.capacity(resource, self.count[resource]);
+        }
+        let mut rates = vec![f64::INFINITY; flows.len()];
+        let mut rising: Vec<usize> = (0..flows.len()).collect();
+        while !rising.is_empty() {
+            for &resource in &touched {
+                self.load[resource] = 0.0;
             }
-            let full = |r: usize| {
-                if load[r] > 0.0 {
-                    left[r].max(0.0) / load[r]
-                } else {
-                    f64::INFINITY
-                }
+            for (resource, per_byte) in rising.iter().flat_map(|&i| &flows[i].uses) {
+                self.load[*resource] += per_byte;
+            }
+            let full = |r: usize| self.left[r].max(0.0) / self.load[r];
+            let limit = |i: usize| {
+                let shares = flows[i].uses.iter().map(|(r, _)| full(*r));
+                shares.fold(flows[i].bound, f64::min)
             };
-            let limit = |i: &usize| {
-                let flow = flows[*i];
-                flow.uses
-                    .iter()
-                    .map(|(r, _)| full(*r))
-                    .fold(flow.bound, f64::min)
-            };
-            let level = rising.iter().map(limit).fold(f64::INFINITY, f64::min);
+            let limits: Vec<f64> = rising.iter().map(|&i| limit(i)).collect();
+            let level = limits.iter().copied().fold(f64::INFINITY, f64::min);
+            if level.is_infinite() {
+                break;
+            }
             // Those at the level keep it; a little slack against rounding.
-            let stopped: Vec<usize> = (rising.iter().copied())
-                .filter(|i| level.is_infinite() || limit(i) <= level * (1.0 + 1e-9))
-                .collect();
-            for i in stopped {
-                rates[i] = Some(level);
-                for (resource, per_byte) in &flows[i].uses {
-                    left[*resource] -= level * per_byte;
+            let mut place = 0;
+            rising.retain(|&i| {
+                place += 1;
+                if limits[place - 1] > level * (1.0 + 1e-9) {
+                    return true;
                 }
-            }
+                rates[i] = level;
+                for (resource, per_byte) in &flows[i].uses {
+                    self.left[*resource] -= level * per_byte;
+                }
+                false
+            });
+        }
+        for resource in touched {
+            self.count[resource] = 0;
         }
         rates
-            .into_iter()
-            .map(|rate| rate.unwrap_or(f64::INFINITY))
-            .collect()
     }
 
     /// `flows` running at once as α + bytes · s/byte each.
-    pub fn edges(&self, flows: &[Flow]) -> Vec<Edge> {
+    pub fn edges(&mut self, flows: &[Flow]) -> Vec<Edge> {
         let all: Vec<&Flow> = flows.iter().collect();
         let rates = self.rates(&all);
         flows
