@@ -2,8 +2,12 @@
 
 #[path = "experiment/bad.rs"]
 mod bad;
+#[path = "experiment/commands.rs"]
+mod commands;
 #[path = "support/corpus.rs"]
 mod corpus;
+#[path = "experiment/docs.rs"]
+mod docs;
 #[path = "experiment/files.rs"]
 mod files;
 #[path = "experiment/kill.rs"]

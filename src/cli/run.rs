@@ -102,6 +102,7 @@ fn dry(experiment: &Experiment, shard: Option<Shard>) -> Result<(), Failure> {
     let seconds = run::estimate(experiment, shard).as_secs_f64();
     let time = match seconds {
         short if short < 1.0 => "less than a second".to_owned(),
+        short if short < 1.5 => "about a second".to_owned(),
         seconds if seconds < 120.0 => format!("about {seconds:.0} seconds"),
         seconds if seconds < 7200.0 => format!("about {:.0} minutes", seconds / 60.0),
         seconds => format!("about {:.0} hours", seconds / 3600.0),

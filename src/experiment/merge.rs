@@ -162,7 +162,7 @@ fn part(path: &Path) -> Result<Part, MergeError> {
             false => "there is no such file; name `results.shard-I-of-N.csv`",
         }));
     }
-    let stamp = Stamp::read(&path.with_extension("run.json"))
+    let stamp = Stamp::beside(path)
         .ok_or_else(|| fail("its `.run.json` is missing beside it; copy it there too"))?;
     let shard = stamp.shard.as_deref().and_then(|text| text.parse().ok());
     let shard: Shard = shard.ok_or_else(|| fail("it holds a whole experiment"))?;

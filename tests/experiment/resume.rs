@@ -68,20 +68,26 @@ proptest! {
         prop_assert!(kept <= lines);
     }
 
+    /// A digit or letter of an outcome may change unnoticed; what is not a row of this place of the
+    /// grid, or not as it is written, is performed again.
     #[test]
-    fn a_table_with_a_foreign_byte_is_completed(at in 0usize..1 << 20, byte in any::<u8>()) {
+    fn a_table_with_a_foreign_byte_has_all_rows(at in 0usize..1 << 20, byte in any::<u8>()) {
         let mut left = expected().to_vec();
         let at = at % left.len();
-        let digit = left[at].is_ascii_digit() && byte.is_ascii_digit();
-        // Another digit may make another valid number, which nobody can tell.
-        prop_assume!(!digit && byte != b'e' && byte != b'.');
-        // A reason of one letter changed is a reason.
-        let line = left[..at].iter().rposition(|byte| *byte == b'\n').map_or(0, |nl| nl + 1);
-        let row = &left[line..at];
-        prop_assume!(!row.windows(2).any(|pair| pair == b",,") || !row.contains(&b' '));
+        let row = left[..at].iter().filter(|byte| **byte == b'\n').count();
         left[at] = byte;
         let (table, _) = resumed(&left);
-        prop_assert!(table == expected() || String::from_utf8_lossy(&left[line..]).contains(" cannot "));
+        let split = |text: &[u8]| -> Vec<Vec<u8>> { text.split(|byte| *byte == b'\n').map(<[u8]>::to_vec).collect() };
+        let (found, right) = (split(&table), split(expected()));
+        prop_assert_eq!(found.len(), right.len());
+        let name = |line: &[u8]| line.split(|byte| *byte == b',').take(14).collect::<Vec<_>>().join(&b',');
+        for (number, (found, right)) in found.iter().zip(&right).enumerate() {
+            if number == row {
+                prop_assert_eq!(name(found), name(right));
+            } else {
+                prop_assert_eq!(found, right);
+            }
+        }
     }
 }
 

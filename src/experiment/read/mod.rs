@@ -30,6 +30,9 @@ pub fn read(path: &Path, figures: &[&str]) -> Result<Experiment, ExperimentError
         path: shown.clone(),
         reason: match error.kind() {
             std::io::ErrorKind::IsADirectory => "it is a folder: name the file in it".to_owned(),
+            std::io::ErrorKind::NotFound => {
+                "there is no such file; give the path of an experiment's YAML file".to_owned()
+            }
             _ => error.to_string(),
         },
     })?;

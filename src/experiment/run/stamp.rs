@@ -47,6 +47,11 @@ impl Stamp {
         }
     }
 
+    /// The stamp beside a table.
+    pub fn beside(table: &Path) -> Option<Self> {
+        Self::read(&table.with_extension("run.json"))
+    }
+
     /// Reads a stamp; `None` where there is none that this version understands.
     pub fn read(path: &Path) -> Option<Self> {
         let bytes = crate::input::read_file(path, 1 << 20).ok()?;
