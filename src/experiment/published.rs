@@ -11,13 +11,15 @@
 //!     ours: decomposition.wrong-mean      # what stands beside it, or
 //!     none: whole models are not run      # why nothing does
 //!     source: summary
+//! claims: [d4-is-a-minority]              # of the analysis' checks, see docs/compass.md
 //! ```
 
 use std::path::Path;
 
+use super::analysis::claims;
 use super::quantity::Quantity;
 use crate::input::yaml::{self, Node};
-use crate::input::{Diagnostics, Fields, decode, read_file};
+use crate::input::{Diagnostics, Fields, decode, did_you_mean, read_file};
 
 /// Largest file that is read [bytes].
 const LARGEST: u64 = 4 << 20;
@@ -30,6 +32,8 @@ pub struct Published {
     /// On what it measured.
     pub machine: String,
     pub figures: Vec<Printed>,
+    /// Names of what it claims in words, each known to [`claims::names`].
+    pub claims: Vec<String>,
 }
 
 /// One printed figure.
@@ -105,7 +109,20 @@ fn published(node: &Node, found: &mut Diagnostics) -> Option<Published> {
     let paper = text(&mut fields, "paper", "Compass, arXiv 2609.10549v1", found);
     let machine = text(&mut fields, "machine", "hardware, 8 × RTX A6000", found);
     let list = fields.need("figures", "[{ name: speed-up, … }]", found);
+    let listed = fields.get("claims");
     fields.finish(found);
+    let mut claimed = Vec::new();
+    let listed = listed.and_then(|node| node.list("a list of claims", found));
+    for node in listed.unwrap_or_default() {
+        let Some(name) = node.word("claims", found) else {
+            continue;
+        };
+        if !claims::names().any(|known| known == name) {
+            let mistake = node.wrong(format!("`{name}` is not a claim"), "nothing checks it");
+            found.push(mistake.help(did_you_mean(name, claims::names())));
+        }
+        claimed.push(name.to_owned());
+    }
     let mut figures: Vec<Printed> = Vec::new();
     for node in list?.list("a list of figures", found)? {
         let Some(figure) = figure(node, found) else {
@@ -124,6 +141,7 @@ fn published(node: &Node, found: &mut Diagnostics) -> Option<Published> {
         paper: paper?,
         machine: machine?,
         figures,
+        claims: claimed,
     })
 }
 
