@@ -24,6 +24,7 @@
 //! # Ok::<(), experiment::ExperimentError>(())
 //! ```
 
+pub mod analysis;
 pub mod judge;
 pub mod merge;
 pub mod published;
@@ -113,13 +114,22 @@ pub struct Case {
     pub strategies: Arc<[Choice]>,
 }
 
-/// How overheads are fitted and judged.
+/// How overheads are fitted and judged; by default on a third of the cases.
 #[derive(Copy, Clone, Debug, PartialEq)]
 pub struct AnalysisOptions {
     /// Share of the cases to fit on (0–1); the rest judges the fit.
     pub train: f64,
     /// Seed of the hash that chooses them.
     pub seed: u64,
+}
+
+impl Default for AnalysisOptions {
+    fn default() -> Self {
+        Self {
+            train: 1.0 / 3.0,
+            seed: 1,
+        }
+    }
 }
 
 impl Experiment {

@@ -5,6 +5,8 @@
 //! stable formats of `docs/output.md`, [`trace`] writes what ui.perfetto.dev opens.
 
 pub mod csv;
+pub mod experiment;
+pub mod figures;
 #[cfg(test)]
 mod fixture;
 pub mod grid;

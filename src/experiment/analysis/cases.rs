@@ -122,7 +122,8 @@ impl Case {
     /// The value of an axis.
     pub fn axis(&self, name: &str) -> Option<u64> {
         let mut axes = self.axes.iter();
-        axes.find(|(axis, _)| &**axis == name).map(|(_, value)| *value)
+        axes.find(|(axis, _)| &**axis == name)
+            .map(|(_, value)| *value)
     }
 
     /// λ = T_comp / T_comm: the unsplit GEMM over what sequential adds to it.
@@ -143,10 +144,12 @@ impl Case {
 
 fn fastest<'r>(runs: &'r [Run], wanted: impl Fn(&Run) -> bool) -> Option<&'r Run> {
     let runs = runs.iter().filter(|run| wanted(run));
-    runs.reduce(|best, run| match run.seconds < best.seconds * (1.0 - ROUNDING) {
-        true => run,
-        false => best,
-    })
+    runs.reduce(
+        |best, run| match run.seconds < best.seconds * (1.0 - ROUNDING) {
+            true => run,
+            false => best,
+        },
+    )
 }
 
 /// Cases of one operator on one machine; what is averaged and drawn together.
@@ -197,7 +200,10 @@ pub fn groups<'c>(cases: impl IntoIterator<Item = &'c Case>) -> Vec<Group> {
 
 /// Reads the rows case by case; cases to which no strategy applies are left out.
 pub(super) fn cases(results: &Results) -> Vec<Case> {
-    results.cases().filter_map(|rows| case(results, rows)).collect()
+    results
+        .cases()
+        .filter_map(|rows| case(results, rows))
+        .collect()
 }
 
 fn case(results: &Results, rows: &[Row]) -> Option<Case> {

@@ -21,11 +21,13 @@ pub struct Workload {
     pub best: u32,
     /// The d that the model with overhead predicts, where there are predictions.
     pub predicted: Option<u32>,
+    /// A, B, C and d* of that model.
+    pub form: Option<crate::predict::Decomposition>,
 }
 
 impl Workload {
     /// `None` without the fixed d and one more.
-    pub(super) fn of(case: usize, of: &Case, predicted: Option<u32>) -> Option<Self> {
+    pub(super) fn of(case: usize, of: &Case) -> Option<Self> {
         let times = of.decompositions();
         let best = fastest(times.iter().copied())?;
         let whole = times.len() > 1 && times.iter().any(|(d, _)| *d == FIXED);
@@ -33,7 +35,8 @@ impl Workload {
             case,
             times,
             best,
-            predicted,
+            predicted: None,
+            form: None,
         })
     }
 
@@ -198,6 +201,7 @@ mod tests {
             times: times.to_vec(),
             best: fastest(times.iter().copied()).unwrap(),
             predicted: Some(predicted),
+            form: None,
         }
     }
 

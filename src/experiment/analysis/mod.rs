@@ -122,9 +122,10 @@ impl Analysis {
 
     /// What decompositions cost in a group of main cases; in all of them for `None`.
     pub fn penalty(&self, group: Option<&Group>) -> Option<decomposition::Penalty> {
-        let here = self.workloads.iter().filter(|w| {
-            group.is_none_or(|group| Group::of(&self.cases[w.case]) == *group)
-        });
+        let here = self
+            .workloads
+            .iter()
+            .filter(|w| group.is_none_or(|group| Group::of(&self.cases[w.case]) == *group));
         decomposition::penalty(&here.collect::<Vec<_>>())
     }
 
@@ -165,7 +166,10 @@ pub fn analyse(
 ) -> Analysis {
     let options = experiment.analysis.unwrap_or_default();
     let all = cases::cases(results);
-    let grid = all.iter().find(|case| is_main(case)).map(|case| Arc::clone(&case.grid));
+    let grid = all
+        .iter()
+        .find(|case| is_main(case))
+        .map(|case| Arc::clone(&case.grid));
     let main: Vec<usize> = (0..all.len())
         .filter(|&at| is_main(&all[at]) && Some(&all[at].grid) == grid.as_ref())
         .collect();
@@ -184,7 +188,7 @@ pub fn analyse(
         published,
         judged: judged(&chosen, &main, &train, &models, &machines),
         winners: winners::winners(&all, &main),
-        workloads: workloads(&chosen, &main, &models),
+        workloads: workloads(&chosen, &main, &models, &machines),
         curves: bandwidth::curves(&all),
         sweeps: sweep::sweeps(&all),
         cases: all,
@@ -216,10 +220,8 @@ fn judged(
         return Vec::new();
     };
     let groups = cases::groups(chosen.iter().copied());
-    let mut selectors: Vec<(Group, Option<Selector>)> = groups
-        .into_iter()
-        .map(|group| (group, None))
-        .collect();
+    let mut selectors: Vec<(Group, Option<Selector>)> =
+        groups.into_iter().map(|group| (group, None)).collect();
     let mut judged = Vec::new();
     for (at, case) in chosen.iter().enumerate() {
         let group = Group::of(case);
@@ -237,7 +239,13 @@ fn judged(
         let pick = selection.pick.to_string();
         let place = case.runs.iter().position(|run| *run.strategy == *pick);
         if let Some(pick) = place {
-            judged.push(selection::judge(main[at], case, train[at], pick, selection.seconds));
+            judged.push(selection::judge(
+                main[at],
+                case,
+                train[at],
+                pick,
+                selection.seconds,
+            ));
         }
     }
     judged
@@ -249,18 +257,29 @@ fn workloads(
     chosen: &[&Case],
     main: &[usize],
     models: &[models::Model],
+    machines: &Machines<'_>,
 ) -> Vec<decomposition::Workload> {
     let model = models.iter().find(|model| model.name == "compass");
     let workload = |(at, case): (usize, &&Case)| {
-        let predicted = model.and_then(|model| {
-            let runs = case.runs.iter().zip(&model.predictions[at]);
-            let mut times: Vec<(u32, f64)> = runs
-                .filter_map(|(run, predicted)| Some((run.pieces?, (*predicted)?)))
-                .collect();
-            times.sort_by_key(|(d, _)| *d);
-            decomposition::fastest(times)
+        let mut workload = decomposition::Workload::of(main[at], case)?;
+        let Some(model) = model else {
+            return Some(workload);
+        };
+        let runs = case.runs.iter().zip(&model.predictions[at]);
+        let mut times: Vec<(u32, f64)> = runs
+            .filter_map(|(run, predicted)| Some((run.pieces?, (*predicted)?)))
+            .collect();
+        times.sort_by_key(|(d, _)| *d);
+        workload.predicted = decomposition::fastest(times);
+        let mut runs = case.runs.iter();
+        workload.form = runs.find_map(|run| {
+            let decomposed = run.pieces.is_some_and(|d| d > 1);
+            let machine = machines.of(case).filter(|_| decomposed)?;
+            let (terms, parameters) = (&model.terms, &model.parameters);
+            let found = machine.predict(&case.operator, &run.choice, terms, parameters);
+            found.ok()?.decomposition
         });
-        decomposition::Workload::of(main[at], case, predicted)
+        Some(workload)
     };
     chosen.iter().enumerate().filter_map(workload).collect()
 }

@@ -111,7 +111,9 @@ fn bases(cases: &[&Case], machines: &Machines<'_>, terms: &Terms) -> Vec<Vec<Opt
     let base = |case: &&Case| {
         let machine = machines.of(case);
         let run = |run: &super::Run| {
-            let found = machine?.predict(&case.operator, &run.choice, terms, &none).ok()?;
+            let found = machine?
+                .predict(&case.operator, &run.choice, terms, &none)
+                .ok()?;
             Some(Base {
                 seconds: found.seconds,
                 steps: found.steps,
@@ -214,12 +216,7 @@ fn fitted(
 }
 
 /// The errors of every variant by family, of the training cases and of the rest.
-pub(super) fn errors(
-    cases: &[&Case],
-    train: &[bool],
-    models: &[Model],
-    seed: u64,
-) -> Vec<Errors> {
+pub(super) fn errors(cases: &[&Case], train: &[bool], models: &[Model], seed: u64) -> Vec<Errors> {
     let families = [Family::Sequential, Family::Decomposition, Family::Fusion];
     let mut all = Vec::new();
     for model in models {

@@ -38,7 +38,11 @@ fn models(analysis: &Analysis, named: &mut Named) {
             let name = |metric: &str| format!("{metric}.{}.{model}", family.name());
             put(named, name("mae"), errors.map(|e| Quantity::Seconds(e.mae)));
             put(named, name("mape"), errors.map(|e| Quantity::Share(e.mape)));
-            put(named, name("worst"), errors.map(|e| Quantity::Share(e.worst)));
+            put(
+                named,
+                name("worst"),
+                errors.map(|e| Quantity::Share(e.worst)),
+            );
         }
     }
 }
@@ -50,8 +54,16 @@ fn selection(analysis: &Analysis, named: &mut Named) {
         };
         let of = |count: usize| Some(Quantity::Count(count as u64, choices.cases as u64));
         put(named, format!("selection{scope}.right"), of(choices.right));
-        put(named, format!("selection{scope}.strict"), of(choices.strict));
-        put(named, format!("selection{scope}.family"), of(choices.family));
+        put(
+            named,
+            format!("selection{scope}.strict"),
+            of(choices.strict),
+        );
+        put(
+            named,
+            format!("selection{scope}.family"),
+            of(choices.family),
+        );
         let mean = Some(Quantity::Share(choices.mean_regret));
         put(named, format!("selection{scope}.mean-regret"), mean);
         let most = Some(Quantity::Share(choices.most_regret));
@@ -73,8 +85,16 @@ fn decomposition(analysis: &Analysis, named: &mut Named) {
     };
     let of = |count: usize| Some(Quantity::Count(count as u64, all.workloads as u64));
     put(named, "decomposition.d4-optimal", of(all.fixed_optimal));
-    put(named, "decomposition.d4-optimal-of-divided", of(all.fixed_optimal_divided));
-    put(named, "decomposition.predicted-optimal", of(all.predicted_optimal));
+    put(
+        named,
+        "decomposition.d4-optimal-of-divided",
+        of(all.fixed_optimal_divided),
+    );
+    put(
+        named,
+        "decomposition.predicted-optimal",
+        of(all.predicted_optimal),
+    );
     for (name, value) in [
         ("d4-mean", all.fixed_mean),
         ("d4-most", all.fixed_most),
@@ -88,19 +108,43 @@ fn decomposition(analysis: &Analysis, named: &mut Named) {
         put(named, format!("decomposition.{name}"), value);
     }
     let factor = |value: Option<f64>| value.map(Quantity::Factor);
-    put(named, "decomposition.predicted-speedup", factor(all.predicted_speedup));
-    put(named, "decomposition.predicted-speedup-most", factor(all.predicted_speedup_most));
-    put(named, "decomposition.best-speedup", factor(Some(all.best_speedup)));
-    put(named, "decomposition.best-speedup-most", factor(Some(all.best_speedup_most)));
+    put(
+        named,
+        "decomposition.predicted-speedup",
+        factor(all.predicted_speedup),
+    );
+    put(
+        named,
+        "decomposition.predicted-speedup-most",
+        factor(all.predicted_speedup_most),
+    );
+    put(
+        named,
+        "decomposition.best-speedup",
+        factor(Some(all.best_speedup)),
+    );
+    put(
+        named,
+        "decomposition.best-speedup-most",
+        factor(Some(all.best_speedup_most)),
+    );
     let mut sizes: Vec<u32> = analysis.groups().iter().map(|group| group.tp).collect();
     sizes.sort_unstable();
     sizes.dedup();
     for tp in sizes {
         let groups = analysis.groups().into_iter().filter(|group| group.tp == tp);
-        let here: Vec<_> = groups.filter_map(|group| analysis.penalty(Some(&group))).collect();
-        let most = here.iter().filter_map(|penalty| penalty.predicted_speedup_most);
+        let here: Vec<_> = groups
+            .filter_map(|group| analysis.penalty(Some(&group)))
+            .collect();
+        let most = here
+            .iter()
+            .filter_map(|penalty| penalty.predicted_speedup_most);
         let most = largest(most).map(|(_, most)| most);
-        put(named, format!("decomposition.predicted-speedup-most-tp{tp}"), factor(most));
+        put(
+            named,
+            format!("decomposition.predicted-speedup-most-tp{tp}"),
+            factor(most),
+        );
     }
 }
 
@@ -116,14 +160,20 @@ fn winners(analysis: &Analysis, named: &mut Named) {
             put(named, format!("winners.{kind}.{}", family.name()), count);
         }
         for class in ["fusion-ring", "fusion-double-ring"] {
-            let cases = analysis.main_cases().filter(|case| case.operator.kind == kind);
+            let cases = analysis
+                .main_cases()
+                .filter(|case| case.operator.kind == kind);
             let range = speedups(cases, class, MIDDLE);
             let range = range.map(|(low, high)| Quantity::Range(low, high));
             put(named, format!("speedup.{class}.{kind}"), range);
         }
     }
     let most = largest(analysis.winners.iter().filter_map(|w| w.speedup_most));
-    put(named, "speedup.best-most", most.map(|(_, most)| Quantity::Factor(most)));
+    put(
+        named,
+        "speedup.best-most",
+        most.map(|(_, most)| Quantity::Factor(most)),
+    );
 }
 
 /// Ratios at the largest size of the first bandwidth grid, by number of ranks.
@@ -139,9 +189,21 @@ fn bandwidth(analysis: &Analysis, named: &mut Named) {
         let ratio = |a: &str, b: &str| Some(peak(a)? / peak(b)?);
         let factor = |a, b| ratio(a, b).map(Quantity::Factor);
         let tp = group.tp;
-        put(named, format!("bandwidth.double-over-single.tp{tp}"), factor("double-ring", "ring"));
-        put(named, format!("bandwidth.double-over-direct.tp{tp}"), factor("double-ring", "direct"));
+        put(
+            named,
+            format!("bandwidth.double-over-single.tp{tp}"),
+            factor("double-ring", "ring"),
+        );
+        put(
+            named,
+            format!("bandwidth.double-over-direct.tp{tp}"),
+            factor("double-ring", "direct"),
+        );
         let share = ratio("direct", "library").map(Quantity::Share);
-        put(named, format!("bandwidth.direct-over-library.tp{tp}"), share);
+        put(
+            named,
+            format!("bandwidth.direct-over-library.tp{tp}"),
+            share,
+        );
     }
 }

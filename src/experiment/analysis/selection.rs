@@ -42,7 +42,10 @@ impl Judged {
 /// Judges the choice of run `pick`.
 pub(super) fn judge(at: usize, case: &Case, train: bool, pick: usize, predicted: f64) -> Judged {
     let best = case.best();
-    let best_at = case.runs.iter().position(|run| run.strategy == best.strategy);
+    let best_at = case
+        .runs
+        .iter()
+        .position(|run| run.strategy == best.strategy);
     Judged {
         case: at,
         train,

@@ -54,9 +54,9 @@ fn label(case: &Case) -> String {
 }
 
 fn sweep(cases: &[Case], (grid, group): &(Arc<str>, Group)) -> Option<Sweep> {
-    let mut here = cases.iter().filter(|case| {
-        case.grid == *grid && !case.sets.is_empty() && Group::of(case) == *group
-    });
+    let mut here = cases
+        .iter()
+        .filter(|case| case.grid == *grid && !case.sets.is_empty() && Group::of(case) == *group);
     let here: Vec<&Case> = here.by_ref().collect();
     let paths: Vec<&str> = here.first()?.sets.iter().map(|(path, _)| &**path).collect();
     let mut values: Vec<String> = Vec::new();
@@ -67,7 +67,11 @@ fn sweep(cases: &[Case], (grid, group): &(Arc<str>, Group)) -> Option<Sweep> {
         }
     }
     let steps = values.into_iter().filter_map(|value| {
-        let cases: Vec<&Case> = here.iter().copied().filter(|case| label(case) == value).collect();
+        let cases: Vec<&Case> = here
+            .iter()
+            .copied()
+            .filter(|case| label(case) == value)
+            .collect();
         step(value, &cases)
     });
     Some(Sweep {
@@ -97,7 +101,12 @@ fn step(value: String, cases: &[&Case]) -> Option<Step> {
         Family::Fusion,
         Family::Other,
     ];
-    let won = |family| cases.iter().filter(|case| case.best().family == family).count();
+    let won = |family| {
+        cases
+            .iter()
+            .filter(|case| case.best().family == family)
+            .count()
+    };
     let pieces = cases.iter().filter_map(|case| {
         let times = case.decompositions();
         (times.len() > 1).then(|| fastest(times))?

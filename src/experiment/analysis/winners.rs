@@ -46,9 +46,17 @@ fn count(group: Group, here: &[&Case]) -> Winners {
         Family::Sequential,
         Family::Other,
     ];
-    let won = |family| here.iter().filter(|case| case.best().family == family).count();
+    let won = |family| {
+        here.iter()
+            .filter(|case| case.best().family == family)
+            .count()
+    };
     let classes = crate::strategy::registry().iter().map(|s| s.name());
-    let by_class = |class| here.iter().filter(|case| case.best().class() == class).count();
+    let by_class = |class| {
+        here.iter()
+            .filter(|case| case.best().class() == class)
+            .count()
+    };
     let speedups: Vec<f64> = here
         .iter()
         .filter_map(|case| Some(case.sequential()? / case.best().seconds))

@@ -55,9 +55,10 @@ pub(super) const DOUBLE_RING: Check = Check {
         Some(Finding {
             holds: (1.8..=2.2).contains(&here),
             numbers: numbers.join("; "),
-            why: "Every PCIe port carries one flow each way, the other neighbour is reached by the \
+            why:
+                "Every PCIe port carries one flow each way, the other neighbour is reached by the \
                   bridge, so the second ring uses what the first leaves idle."
-                .to_owned(),
+                    .to_owned(),
         })
     },
 };

@@ -35,7 +35,11 @@ pub(super) const D4_MINORITY: Check = Check {
 
 /// Cases of equal arithmetic and of different λ: pairs (larger λ, smaller λ) with their best d.
 fn pairs(analysis: &Analysis) -> Vec<(u32, u32)> {
-    let flops = |case: &Case| case.operator.mnk().map(|(m, n, k)| [m, n, k].map(f64::from).iter().product::<f64>());
+    let flops = |case: &Case| {
+        case.operator
+            .mnk()
+            .map(|(m, n, k)| m as f64 * n as f64 * k as f64)
+    };
     let mut pairs = Vec::new();
     for (at, a) in analysis.workloads.iter().enumerate() {
         let of_a = &analysis.cases[a.case];
@@ -47,7 +51,11 @@ fn pairs(analysis: &Analysis) -> Vec<(u32, u32)> {
             };
             // The claim is about cases that computation bounds.
             if la.max(lb) >= 1.0 && la != lb {
-                pairs.push(if la > lb { (a.best, b.best) } else { (b.best, a.best) });
+                pairs.push(if la > lb {
+                    (a.best, b.best)
+                } else {
+                    (b.best, a.best)
+                });
             }
         }
     }
@@ -111,14 +119,20 @@ pub(super) const OVERHEAD_LOWERS_D: Check = Check {
             let Some(pieces) = pieces.filter(|pieces| pieces.len() > 1) else {
                 continue;
             };
-            let falls = pieces.windows(2).all(|two| two[1] <= two[0] * (1.0 + 1e-12));
+            let falls = pieces
+                .windows(2)
+                .all(|two| two[1] <= two[0] * (1.0 + 1e-12));
             holds &= falls && pieces[pieces.len() - 1] < pieces[0];
             let steps = sweep.steps.iter().zip(&pieces);
-            let steps: Vec<String> =
-                steps.map(|(step, d)| format!("{} d = {d:.1}", step.value)).collect();
+            let steps: Vec<String> = steps
+                .map(|(step, d)| format!("{} d = {d:.1}", step.value))
+                .collect();
             numbers.push(format!("{}: {}", sweep.group.title(), steps.join(", ")));
         }
-        let path = analysis.sweeps.iter().find(|sweep| is_overhead(&sweep.path))?;
+        let path = analysis
+            .sweeps
+            .iter()
+            .find(|sweep| is_overhead(&sweep.path))?;
         (!numbers.is_empty()).then(|| Finding {
             holds,
             numbers: format!("{} at {}", path.path, numbers.join("; ")),

@@ -29,7 +29,11 @@ impl Verdict {
     }
 
     const fn of(holds: bool) -> Self {
-        if holds { Self::Holds } else { Self::DoesNotHold }
+        if holds {
+            Self::Holds
+        } else {
+            Self::DoesNotHold
+        }
     }
 }
 

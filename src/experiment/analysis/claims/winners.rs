@@ -1,8 +1,8 @@
 //! Claims about who wins and what the overhead term buys.
 
 use super::{Check, Finding};
+use crate::experiment::analysis::Family;
 use crate::experiment::analysis::statistics::percentile;
-use crate::experiment::analysis::{Analysis, Family};
 use crate::experiment::{milliseconds, percent};
 use crate::operator::Kind;
 
