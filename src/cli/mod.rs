@@ -11,6 +11,8 @@ mod evaluate;
 mod gpus;
 mod merge;
 mod output;
+mod plot;
+mod products;
 mod progress;
 mod run;
 mod sensitivity;
@@ -42,6 +44,8 @@ enum Command {
     Compare(compare::CompareArgs),
     /// Perform one strategy or schedule file and show where its time goes
     Simulate(simulate::SimulateArgs),
+    /// Draw the figures of results that exist, or list the figures
+    Plot(plot::PlotArgs),
     /// Say which link or engine to upgrade first
     Sensitivity(sensitivity::SensitivityArgs),
     /// Perform a grid of cases from a file into a table, resumably and in parts
@@ -92,6 +96,7 @@ fn run(cli: Cli) -> Result<(), Failure> {
     match cli.command {
         Command::Compare(args) => compare::run(&args),
         Command::Simulate(args) => simulate::run(&args),
+        Command::Plot(args) => plot::run(&args),
         Command::Sensitivity(args) => sensitivity::run(&args),
         Command::Run(args) => run::run(&args),
         Command::Merge(args) => merge::run(&args),

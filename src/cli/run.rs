@@ -1,15 +1,18 @@
 //! `duet run`: perform an experiment into a table, then draw what follows from it.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use clap::{Args, ValueEnum};
 
 use super::error::Failure;
 use super::output;
+use super::products::{self, Products};
 use super::progress::Progress;
-use crate::experiment::results::Table;
+use crate::experiment::results::{Results, Table};
 use crate::experiment::run::{self, Observer, RunError, RunOptions, Shard};
 use crate::experiment::{self, Experiment};
+use crate::report::experiment::brief;
+use crate::report::figures::Figure;
 
 /// The form of the result table.
 #[derive(Copy, Clone, Debug, PartialEq, Eq, ValueEnum)]
@@ -37,6 +40,15 @@ pub struct RunArgs {
     /// Forget earlier results in the folder
     #[arg(long)]
     fresh: bool,
+    /// The folder of the figures [default: plots in the folder of the results]
+    #[arg(long, value_name = "DIR")]
+    plots: Option<PathBuf>,
+    /// Where the report goes [default: report.md in the folder of the results]
+    #[arg(long, value_name = "FILE")]
+    report: Option<PathBuf>,
+    /// Figures as bitmaps too
+    #[arg(long)]
+    png: bool,
     /// Check the experiment and say how much it is, without performing it
     #[arg(long)]
     dry_run: bool,
@@ -69,12 +81,13 @@ pub fn run(args: &RunArgs) -> Result<(), Failure> {
     if args.dry_run {
         return dry(&experiment, args.shard);
     }
+    let figures = products::figures(&[], &experiment)?;
     let out = args
         .out
         .clone()
         .unwrap_or_else(|| PathBuf::from("results").join(&experiment.name));
     let options = RunOptions {
-        out,
+        out: out.clone(),
         shard: args.shard,
         fresh: args.fresh,
         table: match args.results {
@@ -93,7 +106,33 @@ pub fn run(args: &RunArgs) -> Result<(), Failure> {
         }
         kept => format!(", {kept} of them from an earlier run"),
     };
-    output::print(format!("{}: {cases} cases{kept}\n", finished.path.display()).as_bytes())
+    let mut text = format!("{}: {cases} cases{kept}\n", finished.path.display());
+    // A part says nothing about the whole; `duet merge` and `duet plot` do.
+    if args.shard.is_none() {
+        text += &follow(args, &experiment, &finished.path, &out, &figures)?;
+    }
+    output::print(text.as_bytes())
+}
+
+/// Writes what follows from the table and says what was found.
+fn follow(
+    args: &RunArgs,
+    experiment: &Experiment,
+    table: &Path,
+    out: &Path,
+    figures: &[Figure],
+) -> Result<String, Failure> {
+    let results = Results::read(table).map_err(|error| Failure::input(&error))?;
+    let products = Products::new(experiment, &results, figures)?;
+    let plots = args.plots.clone().unwrap_or_else(|| out.join("plots"));
+    let report = args.report.clone().unwrap_or_else(|| out.join("report.md"));
+    let drawn = products.plots(&plots, args.png)?;
+    products.texts(out, &report, &plots)?;
+    let mut text = format!("{}: report\n", report.display());
+    if !drawn.is_empty() {
+        text += &format!("{}: {} figures\n", plots.display(), drawn.len());
+    }
+    Ok(text + &brief(&products.analysis, &products.drawn))
 }
 
 /// Says how much there is to do.

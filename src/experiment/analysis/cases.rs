@@ -58,6 +58,12 @@ pub struct Run {
 }
 
 impl Run {
+    /// Whether the selector can choose it: sequential, a decomposition by the library, or a fusion
+    /// with its default parameters.
+    pub fn is_offered(&self) -> bool {
+        self.pieces.is_some() || (self.family == Family::Fusion && *self.strategy == *self.class())
+    }
+
     /// The strategy without its parameters: `interdecom`.
     pub fn class(&self) -> &'static str {
         self.choice.strategy().name()
@@ -85,9 +91,26 @@ pub struct Case {
 }
 
 impl Case {
+    /// The strategies (parameters aside) that no other beats by more than a share of `level`.
+    pub fn level(&self, level: f64) -> Vec<&'static str> {
+        let limit = self.best().seconds * (1.0 + level + ROUNDING);
+        let mut classes: Vec<&'static str> = Vec::new();
+        for run in self.runs.iter().filter(|run| run.seconds <= limit) {
+            if !classes.contains(&run.class()) {
+                classes.push(run.class());
+            }
+        }
+        classes
+    }
+
     /// The fastest; the first of equals.
     pub fn best(&self) -> &Run {
         fastest(&self.runs, |_| true).unwrap_or(&self.runs[0])
+    }
+
+    /// The fastest of those that the selector can choose.
+    pub fn best_offered(&self) -> Option<&Run> {
+        fastest(&self.runs, Run::is_offered)
     }
 
     /// The fastest of a family.

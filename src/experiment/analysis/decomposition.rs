@@ -19,8 +19,10 @@ pub struct Workload {
     pub times: Vec<(u32, f64)>,
     /// The fastest d.
     pub best: u32,
-    /// The d that the model with overhead predicts, where there are predictions.
+    /// The d that the paper's form with overhead predicts, where there are predictions.
     pub predicted: Option<u32>,
+    /// The d that the extended form predicts.
+    pub extended: Option<u32>,
     /// A, B, C and d* of that model.
     pub form: Option<crate::predict::Decomposition>,
 }
@@ -36,6 +38,7 @@ impl Workload {
             times,
             best,
             predicted: None,
+            extended: None,
             form: None,
         })
     }
@@ -99,9 +102,12 @@ pub struct Penalty {
     pub best: Vec<(u32, usize)>,
     /// How often the predicted d is the fastest.
     pub predicted_optimal: usize,
+    /// The same for the extended form.
+    pub extended_optimal: usize,
     /// Geometric means of T(4)/T(predicted d) and T(4)/T(d°), and the largest.
     pub predicted_speedup: Option<f64>,
     pub predicted_speedup_most: Option<f64>,
+    pub extended_speedup: Option<f64>,
     pub best_speedup: f64,
     pub best_speedup_most: f64,
 }
@@ -124,7 +130,10 @@ pub(super) fn penalty(workloads: &[&Workload]) -> Option<Penalty> {
         workloads.iter().filter_map(ratio).collect()
     };
     let predicted = over_fixed(|w| w.predicted);
+    let extended = over_fixed(|w| w.extended);
     let optimum = over_fixed(|w| Some(w.best));
+    let optimal =
+        |d: fn(&Workload) -> Option<u32>| workloads.iter().filter(|w| d(w) == Some(w.best)).count();
     Some(Penalty {
         workloads: workloads.len(),
         fixed_optimal: workloads.iter().filter(|w| w.best == FIXED).count(),
@@ -141,12 +150,11 @@ pub(super) fn penalty(workloads: &[&Workload]) -> Option<Penalty> {
         divided_most: largest(wrong(2).flatten()).map_or(0.0, |(_, most)| most),
         worst_mean: mean(worst())?,
         best,
-        predicted_optimal: workloads
-            .iter()
-            .filter(|w| w.predicted == Some(w.best))
-            .count(),
+        predicted_optimal: optimal(|w| w.predicted),
+        extended_optimal: optimal(|w| w.extended),
         predicted_speedup: geomean(predicted.iter().copied()),
         predicted_speedup_most: largest(predicted).map(|(_, most)| most),
+        extended_speedup: geomean(extended),
         best_speedup: geomean(optimum.iter().copied())?,
         best_speedup_most: largest(optimum)?.1,
     })
@@ -161,6 +169,8 @@ pub struct Gain {
     pub workloads: usize,
     /// Geometric mean of T(4)/T(predicted d).
     pub predicted: Option<f64>,
+    /// The same with the extended form's d.
+    pub extended: Option<f64>,
     /// Geometric mean of T(4)/T(d°).
     pub best: f64,
 }
@@ -185,6 +195,7 @@ pub(super) fn gains(cases: &[Case], workloads: &[Workload], axis: &str) -> Vec<G
             at,
             workloads: here.len(),
             predicted: sum.predicted_speedup,
+            extended: sum.extended_speedup,
             best: sum.best_speedup,
         })
     };
@@ -201,6 +212,7 @@ mod tests {
             times: times.to_vec(),
             best: fastest(times.iter().copied()).unwrap(),
             predicted: Some(predicted),
+            extended: None,
             form: None,
         }
     }

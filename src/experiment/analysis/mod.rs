@@ -251,7 +251,7 @@ fn judged(
     judged
 }
 
-/// The main cases' decompositions; the predicted d is the one to which the paper's form with its
+/// The main cases' decompositions; a predicted d is the one to which a closed form with its
 /// overhead gives the shortest time.
 fn workloads(
     chosen: &[&Case],
@@ -259,18 +259,22 @@ fn workloads(
     models: &[models::Model],
     machines: &Machines<'_>,
 ) -> Vec<decomposition::Workload> {
-    let model = models.iter().find(|model| model.name == "compass");
+    let model = |name: &str| models.iter().find(|model| model.name == name);
     let workload = |(at, case): (usize, &&Case)| {
         let mut workload = decomposition::Workload::of(main[at], case)?;
-        let Some(model) = model else {
+        let best = |model: &models::Model| {
+            let runs = case.runs.iter().zip(&model.predictions[at]);
+            let mut times: Vec<(u32, f64)> = runs
+                .filter_map(|(run, predicted)| Some((run.pieces?, (*predicted)?)))
+                .collect();
+            times.sort_by_key(|(d, _)| *d);
+            decomposition::fastest(times)
+        };
+        workload.extended = model("extended").and_then(best);
+        let Some(model) = model("compass") else {
             return Some(workload);
         };
-        let runs = case.runs.iter().zip(&model.predictions[at]);
-        let mut times: Vec<(u32, f64)> = runs
-            .filter_map(|(run, predicted)| Some((run.pieces?, (*predicted)?)))
-            .collect();
-        times.sort_by_key(|(d, _)| *d);
-        workload.predicted = decomposition::fastest(times);
+        workload.predicted = best(model);
         let mut runs = case.runs.iter();
         workload.form = runs.find_map(|run| {
             let decomposed = run.pieces.is_some_and(|d| d > 1);

@@ -68,6 +68,18 @@ fn selection(analysis: &Analysis, named: &mut Named) {
         put(named, format!("selection{scope}.mean-regret"), mean);
         let most = Some(Quantity::Share(choices.most_regret));
         put(named, format!("selection{scope}.most-regret"), most);
+        let name = |figure: &str| format!("selection{scope}.any-setting.{figure}");
+        put(named, name("right"), of(choices.any_right));
+        put(
+            named,
+            name("mean-regret"),
+            Some(Quantity::Share(choices.any_mean)),
+        );
+        put(
+            named,
+            name("most-regret"),
+            Some(Quantity::Share(choices.any_most)),
+        );
     }
     // The slowest strategy with its best parameters against the fastest.
     let slowdowns = analysis.main_cases().filter_map(|case| {

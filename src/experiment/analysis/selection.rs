@@ -1,4 +1,6 @@
-//! How good the choices are: a chosen strategy against the fastest of those simulated.
+//! How good the choices are: a chosen strategy against the fastest of those that the selector can
+//! choose (sequential, decompositions by the library, fusions with default parameters), and against
+//! the fastest of everything simulated (fusions with other parameters too).
 
 use super::cases::Case;
 use super::statistics::{largest, mean};
@@ -18,13 +20,15 @@ pub struct Judged {
     pub case: usize,
     /// Whether the case was fitted on.
     pub train: bool,
-    /// Index of the chosen run, and of the fastest.
+    /// Index of the chosen run, and of the fastest that can be chosen.
     pub pick: usize,
     pub best: usize,
     /// The time that the model gives the pick \[s\].
     pub predicted: f64,
     /// T(pick)/T(best) − 1.
     pub regret: f64,
+    /// The same against the fastest of everything simulated.
+    pub regret_any: f64,
 }
 
 impl Judged {
@@ -41,7 +45,8 @@ impl Judged {
 
 /// Judges the choice of run `pick`.
 pub(super) fn judge(at: usize, case: &Case, train: bool, pick: usize, predicted: f64) -> Judged {
-    let best = case.best();
+    let best = case.best_offered().unwrap_or(case.best());
+    let regret = |best: f64| (case.runs[pick].seconds / best - 1.0).max(0.0);
     let best_at = case
         .runs
         .iter()
@@ -52,7 +57,8 @@ pub(super) fn judge(at: usize, case: &Case, train: bool, pick: usize, predicted:
         pick,
         best: best_at.unwrap_or(0),
         predicted,
-        regret: (case.runs[pick].seconds / best.seconds - 1.0).max(0.0),
+        regret: regret(best.seconds),
+        regret_any: regret(case.best().seconds),
     }
 }
 
@@ -72,6 +78,10 @@ pub struct Choices {
     pub most_regret: f64,
     /// Index into the analysis' cases.
     pub most_at: usize,
+    /// Against everything simulated: cases right within 1 %, mean and largest regret.
+    pub any_right: usize,
+    pub any_mean: f64,
+    pub any_most: f64,
 }
 
 /// Sums up; `None` without choices.
@@ -97,6 +107,12 @@ pub(super) fn choices(cases: &[Case], judged: &[&Judged], seed: u64) -> Option<C
         ),
         most_regret,
         most_at: judged[most_at].case,
+        any_right: judged
+            .iter()
+            .filter(|j| j.regret_any <= LEVEL + ROUNDING)
+            .count(),
+        any_mean: mean(judged.iter().map(|j| j.regret_any))?,
+        any_most: largest(judged.iter().map(|j| j.regret_any))?.1,
     })
 }
 

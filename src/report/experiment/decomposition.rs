@@ -17,7 +17,8 @@ pub(super) fn penalties(analysis: &Analysis) -> String {
         "wrong d costs, mean>",
         "most>",
         "worst d, mean>",
-        "predicted d best>",
+        "d* best>",
+        "extended d best>",
     ]);
     for group in analysis.groups() {
         if let Some(penalty) = analysis.penalty(Some(&group)) {
@@ -47,7 +48,7 @@ pub(super) fn penalties(analysis: &Analysis) -> String {
     )
 }
 
-fn row(title: &str, penalty: &Penalty) -> [String; 8] {
+fn row(title: &str, penalty: &Penalty) -> [String; 9] {
     let of = |count: usize| {
         let share = count as f64 / penalty.workloads as f64;
         format!("{count} ({:.0} %)", 100.0 * share)
@@ -61,6 +62,7 @@ fn row(title: &str, penalty: &Penalty) -> [String; 8] {
         percent(penalty.wrong_most),
         percent(penalty.worst_mean),
         of(penalty.predicted_optimal),
+        of(penalty.extended_optimal),
     ]
 }
 
@@ -84,8 +86,9 @@ pub(super) fn gains(analysis: &Analysis) -> String {
         let cell = |group: &Group| {
             let gain = gains.iter().find(|g| g.group == *group && g.at == value);
             gain.map_or_else(String::new, |gain| {
-                let predicted = gain.predicted.map(|x| format!("{x:.3}x"));
-                format!("{} / {:.3}x", predicted.unwrap_or_default(), gain.best)
+                let show = |x: Option<f64>| x.map_or_else(String::new, |x| format!("{x:.3}"));
+                let (paper, extended) = (show(gain.predicted), show(gain.extended));
+                format!("{paper} / {extended} / {:.3}", gain.best)
             })
         };
         let cells = groups.iter().map(cell);
@@ -94,7 +97,7 @@ pub(super) fn gains(analysis: &Analysis) -> String {
     format!(
         "## What a predicted d gains over d = {FIXED}, in the simulator\n\nGeometric means of \
          T({FIXED})/T(d) over the cases of equal {axis}: with the d that the paper's form with \
-         overhead\npredicts, and with the fastest.\n\n{}",
+         overhead\npredicts / with the extended form's / with the fastest.\n\n{}",
         table.draw()
     )
 }

@@ -26,11 +26,15 @@ fn draw(analysis: &Analysis) -> Result<Vec<Picture>, String> {
         let predicted = here
             .iter()
             .filter_map(|gain| Some((gain.at as f64, gain.predicted?)));
+        let extended = here
+            .iter()
+            .filter_map(|gain| Some((gain.at as f64, gain.extended?)));
         Panel {
             title: group.title(),
             series: vec![
                 Series::new("best d", Look::nth(0), best.collect()),
-                Series::new("predicted d*", Look::nth(1), predicted.collect()),
+                Series::new("d* of the paper's form", Look::nth(1), predicted.collect()),
+                Series::new("d of the extended form", Look::nth(2), extended.collect()),
             ],
             marks: Vec::new(),
         }

@@ -10,6 +10,7 @@ mod decomposition;
 mod errors;
 mod gain;
 mod penalty;
+mod pieces;
 mod predicted;
 mod strategies;
 mod sweep;
@@ -52,6 +53,7 @@ pub fn registry() -> &'static [Figure] {
         predicted::FIGURE,
         confusion::FIGURE,
         sweep::FIGURE,
+        pieces::FIGURE,
     ]
 }
 

@@ -1,7 +1,7 @@
 //! Who wins, over two axes: by the simulator, and by the selector.
 
 use super::{Figure, Picture, caption, machines, short};
-use crate::experiment::analysis::selection::Judged;
+use crate::experiment::analysis::selection::{Judged, LEVEL};
 use crate::experiment::analysis::{Analysis, Case, Group, Run};
 use crate::report::plot::{Category, CategoryMap, Cell, Look, MapPanel};
 
@@ -95,6 +95,9 @@ fn map<'a>(
             (Some(sequential), None) => format!("{:.1}", sequential / run.seconds),
             _ => String::new(),
         };
+        let level = case.level(LEVEL);
+        let shared = level.len() > 1 && level.contains(&run.class());
+        let text = if shared { format!("{text} ≈") } else { text };
         Some(Cell { category, text })
     };
     let panel = |group: Group| MapPanel {
@@ -114,7 +117,8 @@ fn map<'a>(
             analysis,
             title,
             format!(
-                "In each cell its speed-up over sequential, {by}; {}",
+                "In each cell its speed-up over sequential (≈: another strategy is level within \
+                 1 %), {by}; {}",
                 machines(analysis)
             ),
         ),

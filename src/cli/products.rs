@@ -1,0 +1,157 @@
+//! What follows from a result table: fitted parameters, the report, the summary and the figures,
+//! written by `duet run` and `duet plot` alike.
+
+use std::path::{Path, PathBuf};
+
+use super::error::Failure;
+use super::output::write_file;
+use crate::experiment::Experiment;
+use crate::experiment::analysis::{Analysis, analyse};
+use crate::experiment::published::Published;
+use crate::experiment::results::Results;
+use crate::report::experiment::{markdown, summary};
+use crate::report::figures::{self, Drawn, Figure};
+use crate::report::png;
+
+/// Pixels of a bitmap per pixel of a drawing.
+const SCALE: f64 = 2.0;
+
+/// An experiment with what was found.
+pub struct Products {
+    pub analysis: Analysis,
+    pub drawn: Drawn,
+}
+
+/// The figures to draw: those asked for, else those that the experiment lists, else all.
+///
+/// # Errors
+/// [`Failure::Usage`] or [`Failure::Input`] on an unknown name.
+pub fn figures(asked: &[String], experiment: &Experiment) -> Result<Vec<Figure>, Failure> {
+    if !asked.is_empty() {
+        return figures::named(Some(asked))
+            .map_err(|error| Failure::Usage(format!("error: {error}")));
+    }
+    figures::named(experiment.figures.as_deref()).map_err(|error| {
+        let file = experiment.file.display();
+        Failure::Input(format!("error: {file}: figures: {error}"))
+    })
+}
+
+impl Products {
+    /// Analyses results and draws figures; `published.yaml` beside the experiment is read if it is
+    /// there.
+    ///
+    /// # Errors
+    /// [`Failure::Input`] when `published.yaml` has mistakes.
+    pub fn new(
+        experiment: &Experiment,
+        results: &Results,
+        figures: &[Figure],
+    ) -> Result<Self, Failure> {
+        let path = experiment.file.with_file_name("published.yaml");
+        let published = match path.exists() {
+            true => Some(Published::load(&path).map_err(|error| Failure::input(&error))?),
+            false => None,
+        };
+        let analysis = analyse(experiment, results, published);
+        let drawn = figures::draw(&analysis, figures);
+        Ok(Self { analysis, drawn })
+    }
+
+    /// Writes the figures into `folder`, with bitmaps if `png`; returns the paths.
+    ///
+    /// # Errors
+    /// [`Failure::Input`] when a file cannot be written.
+    pub fn plots(&self, folder: &Path, png: bool) -> Result<Vec<PathBuf>, Failure> {
+        if self.drawn.pictures.is_empty() {
+            return Ok(Vec::new());
+        }
+        make(folder)?;
+        let mut written = Vec::new();
+        for picture in &self.drawn.pictures {
+            let path = folder.join(format!("{}.svg", picture.stem));
+            write_file(&path, picture.svg.as_bytes())?;
+            written.push(path);
+            if png {
+                let path = folder.join(format!("{}.png", picture.stem));
+                let bytes = png::render(&picture.svg, SCALE).map_err(|error| {
+                    Failure::Internal(format!("error: {}: {error}", picture.stem))
+                })?;
+                write_file(&path, &bytes)?;
+                written.push(path);
+            }
+        }
+        Ok(written)
+    }
+
+    /// Writes `params.yaml` and `summary.json` into `out` and the report to `report`, which finds
+    /// the figures in `plots`; returns the paths.
+    ///
+    /// # Errors
+    /// [`Failure::Input`] when a file cannot be written.
+    pub fn texts(&self, out: &Path, report: &Path, plots: &Path) -> Result<Vec<PathBuf>, Failure> {
+        let mut files = Vec::new();
+        let fitted = self.analysis.parameters();
+        if let Some(parameters) = fitted.filter(|parameters| !parameters.is_empty()) {
+            files.push((out.join("params.yaml"), parameters.write()));
+        }
+        let summary = format!("{:#}\n", summary(&self.analysis, &self.drawn));
+        files.push((out.join("summary.json"), summary));
+        let folder = report.parent().unwrap_or(Path::new(""));
+        let text = markdown(&self.analysis, &self.drawn, &between(folder, plots));
+        files.push((report.to_owned(), text));
+        for (path, text) in &files {
+            write_file(path, text.as_bytes())?;
+        }
+        Ok(files.into_iter().map(|(path, _)| path).collect())
+    }
+}
+
+/// Makes a folder.
+fn make(folder: &Path) -> Result<(), Failure> {
+    std::fs::create_dir_all(folder).map_err(|error| {
+        Failure::Input(format!(
+            "error: cannot make the folder `{}`: {error}\n  help: name a folder that can be written",
+            folder.display()
+        ))
+    })
+}
+
+/// The path from one folder to another, with `/` between the parts; both relative to the same
+/// place, or the second as it is.
+fn between(from: &Path, to: &Path) -> String {
+    let parts = |path: &Path| -> Vec<String> {
+        let parts = path.components();
+        let named = parts.filter(|part| !matches!(part, std::path::Component::CurDir));
+        named
+            .map(|part| part.as_os_str().to_string_lossy().into_owned())
+            .collect()
+    };
+    let (a, b) = (parts(from), parts(to));
+    if from.is_absolute() != to.is_absolute() || a.iter().chain(&b).any(|part| part == "..") {
+        return to.display().to_string();
+    }
+    let same = a.iter().zip(&b).take_while(|(a, b)| a == b).count();
+    let up = std::iter::repeat_n("..", a.len() - same);
+    let path: Vec<&str> = up.chain(b[same..].iter().map(String::as_str)).collect();
+    if path.is_empty() {
+        ".".to_owned()
+    } else {
+        path.join("/")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::between;
+    use std::path::Path;
+
+    #[test]
+    fn a_report_finds_its_figures() {
+        let path = |from, to| between(Path::new(from), Path::new(to));
+        assert_eq!(path("results/a", "results/a/plots"), "plots");
+        assert_eq!(path("experiments/a", "./plots/a"), "../../plots/a");
+        assert_eq!(path("", "plots"), "plots");
+        assert_eq!(path("x", "/tmp/plots"), "/tmp/plots");
+    }
+}

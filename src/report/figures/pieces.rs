@@ -1,0 +1,86 @@
+//! The best d against a value set on the machine, e.g. the cost of a library call.
+
+use super::sweep::numbers;
+use super::{Figure, Picture, caption};
+use crate::experiment::analysis::sweep::Sweep;
+use crate::experiment::analysis::{Analysis, operator_title};
+use crate::report::plot::{Axis, Lines, Look, Panel, Quantity, Series};
+
+pub(super) const FIGURE: Figure = Figure {
+    name: "pieces",
+    about: "the best d against a value set on the machine, one picture per grid that sets one",
+    draw,
+};
+
+fn draw(analysis: &Analysis) -> Result<Vec<Picture>, String> {
+    let mut grids: Vec<&str> = analysis.sweeps.iter().map(|sweep| &*sweep.grid).collect();
+    grids.dedup();
+    let pictures: Vec<Picture> = grids
+        .into_iter()
+        .filter_map(|grid| {
+            let sweeps = analysis.sweeps.iter().filter(|sweep| &*sweep.grid == grid);
+            picture(analysis, grid, &sweeps.collect::<Vec<_>>())
+        })
+        .collect();
+    match pictures.is_empty() {
+        true => Err(
+            "it needs a grid with `set:` of one path and two values or more, and \
+                     decompositions"
+                .to_owned(),
+        ),
+        false => Ok(pictures),
+    }
+}
+
+fn picture(analysis: &Analysis, grid: &str, sweeps: &[&Sweep]) -> Option<Picture> {
+    let path = &sweeps.first()?.path;
+    let (_, unit) = numbers(sweeps[0])?;
+    let mut kinds: Vec<_> = sweeps.iter().map(|sweep| sweep.group.kind).collect();
+    kinds.sort();
+    kinds.dedup();
+    let panel = |kind: &crate::operator::Kind| {
+        let here = sweeps.iter().filter(|sweep| sweep.group.kind == *kind);
+        let series = here.enumerate().filter_map(|(i, sweep)| {
+            let (steps, other) = numbers(sweep)?;
+            let points: Vec<(f64, f64)> = steps
+                .iter()
+                .filter_map(|(x, step)| Some((*x, step.pieces?)))
+                .collect();
+            let shown = other == unit && points.len() > 1;
+            let name = format!("TP {}", sweep.group.tp);
+            shown.then(|| Series::new(&name, Look::nth(i), points))
+        });
+        Panel {
+            title: operator_title(*kind).to_owned(),
+            series: series.collect(),
+            marks: Vec::new(),
+        }
+    };
+    let panels: Vec<Panel> = kinds.iter().map(panel).collect();
+    if panels.iter().all(|panel| panel.series.is_empty()) {
+        return None;
+    }
+    let quantity = match unit {
+        "x" => Quantity::Factor,
+        _ => Quantity::Number,
+    };
+    let lines = Lines {
+        caption: caption(
+            analysis,
+            format!("The best number of pieces against {path}"),
+            format!(
+                "Geometric mean of the fastest d (1 is sequential) over the cases of grid {grid}"
+            ),
+        ),
+        x: Axis::log2(path, quantity),
+        y: Axis::log2("best d", Quantity::Number).spanning(&[1.0]),
+        columns: panels.len().min(2),
+        panels,
+        own_y: false,
+        rules: Vec::new(),
+    };
+    Some(Picture {
+        stem: format!("pieces-{grid}"),
+        svg: lines.draw(),
+    })
+}
