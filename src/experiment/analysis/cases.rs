@@ -165,7 +165,7 @@ impl Case {
     }
 }
 
-fn fastest<'r>(runs: &'r [Run], wanted: impl Fn(&Run) -> bool) -> Option<&'r Run> {
+fn fastest(runs: &[Run], wanted: impl Fn(&Run) -> bool) -> Option<&Run> {
     let runs = runs.iter().filter(|run| wanted(run));
     runs.reduce(
         |best, run| match run.seconds < best.seconds * (1.0 - ROUNDING) {

@@ -40,7 +40,7 @@ fn number(value: &str) -> Option<(f64, &str)> {
 }
 
 /// Steps with their numbers; `None` where the values have none or differ in unit.
-pub(super) fn numbers<'s>(sweep: &'s Sweep) -> Option<(Vec<(f64, &'s Step)>, &'s str)> {
+pub(super) fn numbers(sweep: &Sweep) -> Option<(Vec<(f64, &Step)>, &str)> {
     let all: Option<Vec<_>> = sweep
         .steps
         .iter()
