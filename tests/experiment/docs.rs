@@ -17,6 +17,8 @@ fn the_example_is_an_experiment() {
     let read = experiment::parse(example, "mlp.yaml", &[]).unwrap();
     // 2 machines × 3 settings × 2 operators × 3 × 2 sizes, and 2 + 3 cases.
     assert_eq!(read.cases.len(), 72 + 2 + 3);
+    // 2 under each of 3 settings, and one as it is.
+    assert_eq!(read.machines.len(), 7);
     assert_eq!(read.axes, ["seq", "hidden", "size"]);
     assert_eq!(read.sets, ["links.pcie.bandwidth"]);
 }

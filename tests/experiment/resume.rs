@@ -115,6 +115,26 @@ fn a_finished_table_is_used_again_unless_it_is_to_be_fresh() {
 }
 
 #[test]
+fn a_finished_table_that_lost_a_row_is_refused() {
+    for table in [Table::Csv, Table::Parquet] {
+        let folder = tempfile::tempdir().unwrap();
+        let mut options = options(folder.path());
+        options.table = table;
+        let path = perform(&options).unwrap().path;
+        let mut results = Results::read(&path).unwrap();
+        results.rows.pop();
+        fs::write(&path, table.write(&results).unwrap()).unwrap();
+        let error = perform(&options).unwrap_err();
+        let text = error.to_string();
+        assert!(matches!(error, RunError::Damaged(_)), "{text}");
+        assert!(
+            text.contains(" rows, not the ") && text.contains("help: give `--fresh`"),
+            "{text}"
+        );
+    }
+}
+
+#[test]
 fn parquet_and_csv_hold_the_same() {
     let folder = tempfile::tempdir().unwrap();
     let mut options = options(folder.path());

@@ -81,21 +81,21 @@ pub(super) fn read<'n>(
     let sets = fields.get("set");
     let sets = sets.map_or_else(Vec::new, |node| sets_of(node, found));
     fields.finish(found);
-    // Settings are tried even where the rest cannot be multiplied out.
-    for &(topology, name) in topologies.iter().flatten() {
-        for (key, path, values) in &sets {
-            for (value, word) in values {
-                machines.get(topology, name, &[(key, path, value, word)], found);
-            }
-        }
-    }
     let read: Vec<OperatorDraft<'n>> = operators.iter().flatten().cloned().collect();
     let kinds: Vec<_> = read.iter().map(|operator| operator.kind).collect();
-    if read.is_empty() || read.len() < operators.len() {
-        return None;
+    let whole = !read.is_empty() && read.len() == operators.len();
+    if whole {
+        strategies::check(strategies.as_deref().unwrap_or_default(), &kinds, found);
     }
-    strategies::check(strategies.as_deref().unwrap_or_default(), &kinds, found);
-    if unused(&axes, &read, found) {
+    if !whole || unused(&axes, &read, found) {
+        // Machines are loaded when the grid is multiplied out; here only to find more mistakes.
+        for &(topology, name) in topologies.iter().flatten() {
+            for (key, path, values) in &sets {
+                for (value, word) in values {
+                    machines.get(topology, name, &[(key, path, value, word)], found);
+                }
+            }
+        }
         return None;
     }
     Some(Draft {

@@ -1,7 +1,7 @@
 //! Results as CSV: written and read back without loss.
 
 use std::collections::BTreeSet;
-use std::io::Read;
+use std::io::{BufRead, Read};
 use std::path::Path;
 use std::sync::Arc;
 
@@ -109,6 +109,28 @@ pub(super) fn read(path: &Path) -> Result<Results, ResultsError> {
         reason: error.to_string(),
     })?;
     from_reader(file, &shown)
+}
+
+/// The lines of a file after its header; a row is a line.
+pub(super) fn count(path: &Path) -> Result<u64, ResultsError> {
+    let lines = || -> std::io::Result<u64> {
+        let mut reader = std::io::BufReader::new(std::fs::File::open(path)?);
+        let mut lines = 0;
+        loop {
+            let bytes = reader.fill_buf()?;
+            if bytes.is_empty() {
+                return Ok(lines);
+            }
+            lines += bytes.iter().filter(|byte| **byte == b'\n').count() as u64;
+            let read = bytes.len();
+            reader.consume(read);
+        }
+    };
+    let lines = lines().map_err(|error| ResultsError::Unreadable {
+        path: path.display().to_string(),
+        reason: error.to_string(),
+    })?;
+    Ok(lines.saturating_sub(1))
 }
 
 fn from_reader(from: impl Read, path: &str) -> Result<Results, ResultsError> {

@@ -129,6 +129,13 @@ pub enum ResultsError {
         line: u64,
         words: String,
     },
+    /// Rows were lost or added.
+    #[error("`{path}` has {rows} rows, not the {expected} that were written")]
+    Rows {
+        path: String,
+        rows: u64,
+        expected: u64,
+    },
 }
 
 impl Results {
@@ -141,6 +148,17 @@ impl Results {
         match path.extension().is_some_and(|ending| ending == "parquet") {
             true => parquet::read(path),
             false => csv::read(path),
+        }
+    }
+
+    /// The number of rows of a CSV or Parquet file, counted without reading them.
+    ///
+    /// # Errors
+    /// [`ResultsError::Unreadable`].
+    pub fn count(path: &Path) -> Result<u64, ResultsError> {
+        match path.extension().is_some_and(|ending| ending == "parquet") {
+            true => parquet::count(path),
+            false => csv::count(path),
         }
     }
 

@@ -100,15 +100,25 @@ fn column<'r, T: DataType>(
     column.close()
 }
 
-/// Reads a file that [`write`] made.
-pub(super) fn read(path: &Path) -> Result<Results, ResultsError> {
-    let shown = path.display().to_string();
+fn open(path: &Path) -> Result<SerializedFileReader<File>, ResultsError> {
     let unreadable = |reason: String| ResultsError::Unreadable {
-        path: shown.clone(),
+        path: path.display().to_string(),
         reason,
     };
     let file = File::open(path).map_err(|error| unreadable(error.to_string()))?;
-    let reader = SerializedFileReader::new(file).map_err(|error| unreadable(error.to_string()))?;
+    SerializedFileReader::new(file).map_err(|error| unreadable(error.to_string()))
+}
+
+/// The number of rows, as the file states it.
+pub(super) fn count(path: &Path) -> Result<u64, ResultsError> {
+    let rows = open(path)?.metadata().file_metadata().num_rows();
+    Ok(u64::try_from(rows).unwrap_or(0))
+}
+
+/// Reads a file that [`write`] made.
+pub(super) fn read(path: &Path) -> Result<Results, ResultsError> {
+    let shown = path.display().to_string();
+    let reader = open(path)?;
     let schema = reader.metadata().file_metadata().schema();
     let header: StringRecord = schema
         .get_fields()

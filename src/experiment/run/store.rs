@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use super::{Shard, Stamp, folder, resume};
 use crate::experiment::Experiment;
-use crate::experiment::results::{ResultsError, Table};
+use crate::experiment::results::{Results, ResultsError, Table};
 
 /// The stem of the files of an unsharded run.
 pub(in crate::experiment) const RESULTS: &str = "results";
@@ -176,10 +176,19 @@ impl Store {
             return Ok(None);
         }
         let wanted = self.path(table.ending());
-        if !wanted.exists() {
-            return self.convert(table).map(Some);
+        let path = match wanted.exists() {
+            true => wanted,
+            false => self.convert(table)?,
+        };
+        let rows = Results::count(&path)?;
+        if rows != stamp.rows {
+            return Err(RunError::Damaged(ResultsError::Rows {
+                path: path.display().to_string(),
+                rows,
+                expected: stamp.rows,
+            }));
         }
-        Ok(Some(wanted))
+        Ok(Some(path))
     }
 
     /// Opens the growing table, cut to its complete cases; also how many those are.
@@ -223,7 +232,7 @@ impl Store {
             Table::Csv => (self.path("parquet"), self.path("csv")),
             Table::Parquet => (self.path("csv"), self.path("parquet")),
         };
-        let results = crate::experiment::results::Results::read(&from)?;
+        let results = Results::read(&from)?;
         let bytes = table.write(&results).map_err(|reason| RunError::Write {
             path: to.display().to_string(),
             reason,
