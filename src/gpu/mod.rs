@@ -9,6 +9,8 @@
 //! One process and one issuing thread drive all GPUs. The host never blocks without a limit: it
 //! polls, and a limit that passes is an error.
 
+pub mod cache;
+pub mod env;
 mod error;
 pub mod raw;
 
