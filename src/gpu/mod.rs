@@ -10,8 +10,10 @@
 //! polls, and a limit that passes is an error.
 
 pub mod cache;
+pub mod data;
 pub mod env;
 mod error;
+pub mod kernels;
 pub mod raw;
 
 pub use error::GpuError;
