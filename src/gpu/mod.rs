@@ -13,7 +13,12 @@ pub mod cache;
 pub mod data;
 pub mod env;
 mod error;
+pub mod info;
 pub mod kernels;
+pub mod lt;
 pub mod raw;
 
+mod session;
+
 pub use error::GpuError;
+pub use session::Session;
