@@ -10,6 +10,7 @@
 //! polls, and a limit that passes is an error.
 
 pub mod cache;
+pub mod check;
 pub mod data;
 pub mod env;
 mod error;
