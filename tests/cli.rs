@@ -2,6 +2,8 @@
 
 #[path = "cli/errors.rs"]
 mod errors;
+#[path = "cli/gpu.rs"]
+mod gpu;
 #[path = "cli/lists.rs"]
 mod lists;
 #[path = "cli/output.rs"]

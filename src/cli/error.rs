@@ -2,6 +2,8 @@
 
 use std::process::ExitCode;
 
+use crate::gpu::GpuError;
+
 /// A command's failure; the text goes to stderr as it is.
 #[derive(Debug, thiserror::Error)]
 pub enum Failure {
@@ -11,6 +13,9 @@ pub enum Failure {
     /// A file, a topology or a shape is wrong (exit code 3).
     #[error("{0}")]
     Input(String),
+    /// No GPU can be used, or one failed (exit code 4).
+    #[error("{0}")]
+    Gpu(String),
     /// Duet itself is wrong, or the machine ran out of something (exit code 1).
     #[error("{0}")]
     Internal(String),
@@ -27,6 +32,7 @@ impl Failure {
             Self::Internal(_) => 1,
             Self::Usage(_) => 2,
             Self::Input(_) => 3,
+            Self::Gpu(_) => 4,
         })
     }
 }
@@ -40,6 +46,12 @@ impl Failure {
             true => text,
             false => format!("error: {text}"),
         })
+    }
+}
+
+impl From<GpuError> for Failure {
+    fn from(error: GpuError) -> Self {
+        Self::Gpu(format!("error: {error}"))
     }
 }
 

@@ -8,6 +8,7 @@ mod compare;
 mod completions;
 mod error;
 mod evaluate;
+mod gpu;
 mod gpus;
 mod merge;
 mod output;
@@ -56,6 +57,8 @@ enum Command {
     Topology(topology::TopologyArgs),
     /// List the strategies and what they do
     Strategies(strategies::StrategiesArgs),
+    /// Show and test the real GPUs of this machine
+    Gpu(gpu::GpuArgs),
     /// List the GPU profiles
     Gpus(gpus::GpusArgs),
     /// Print a completion script for a shell
@@ -102,6 +105,7 @@ fn run(cli: Cli) -> Result<(), Failure> {
         Command::Merge(args) => merge::run(&args),
         Command::Topology(args) => topology::run(&args),
         Command::Strategies(args) => strategies::run(&args),
+        Command::Gpu(args) => gpu::run(&args),
         Command::Gpus(args) => gpus::run(&args),
         Command::Completions(args) => completions::run(&args),
     }

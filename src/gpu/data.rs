@@ -96,23 +96,12 @@ fn to_fp16(value: f32) -> u32 {
     if size >= 65520.0 {
         return sign | 0x7C00;
     }
-    // Scaling by a power of two is exact, and adding 2^23 rounds to an integer, ties to even.
-    let exponent = (size.to_bits() >> 23).saturating_sub(127 - 14).max(0) as i32;
-    let exponent = if size < 2.0_f32.powi(-14) {
-        0
-    } else {
-        exponent
-    };
-    let unit = 2.0_f32.powi(-24 + exponent);
-    let steps = (size / unit + 8_388_608.0) - 8_388_608.0;
-    let steps = steps as u32;
-    // A carry into the next exponent comes out of the sum by itself.
-    let base = match size < 2.0_f32.powi(-14) {
-        true => 0,
-        false => (exponent as u32 + 1) << 10,
-    };
-    let steps = if base > 0 { steps - 1024 } else { steps };
-    sign | (base + steps)
+    // The spacing of fp16 numbers near `size`; subnormal ones share that of the smallest exponent.
+    let exponent = (size.to_bits() >> 23).saturating_sub(127 - 14);
+    // Scaling by a power of two is exact, and adding 2^23 rounds to an integer, ties to even. A carry
+    // into the next exponent comes out of the sum by itself: normal numbers have 1024 steps and more.
+    let steps = (size * 2.0_f32.powi(24 - exponent as i32) + 8_388_608.0) - 8_388_608.0;
+    sign | ((exponent << 10) + steps as u32)
 }
 
 fn from_fp16(bits: u32) -> f32 {

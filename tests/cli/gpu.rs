@@ -1,0 +1,82 @@
+//! `gpu` where there is no GPU: sentences and exit code 4. The machine's own driver, if any, is
+//! kept out of sight.
+
+use std::fs;
+
+use super::duet;
+
+/// Runs `duet gpu …` with `folder` as the only place named, and returns code and message.
+fn gpu(args: &str, variables: &[(&str, &str)]) -> (i32, String) {
+    let mut command = duet(&format!("gpu {args}"));
+    for name in [
+        "CUDA_HOME",
+        "CUDA_PATH",
+        "CONDA_PREFIX",
+        "VIRTUAL_ENV",
+        "HOME",
+    ] {
+        command.env_remove(name);
+    }
+    let output = command
+        .envs(variables.iter().copied())
+        .output()
+        .expect("runs");
+    assert!(output.stdout.is_empty());
+    let text = String::from_utf8(output.stderr).expect("UTF-8");
+    (output.status.code().expect("an exit code"), text)
+}
+
+/// Whether this machine has a driver after all; then nothing can be said to be missing.
+fn has_driver() -> bool {
+    let known = [
+        "/usr/lib/x86_64-linux-gnu",
+        "/usr/lib64",
+        "/usr/lib/wsl/lib",
+    ];
+    fs::exists("/dev/nvidiactl").unwrap_or(false)
+        || known
+            .iter()
+            .any(|folder| fs::exists(format!("{folder}/libcuda.so.1")).unwrap_or(false))
+}
+
+#[test]
+fn a_machine_without_a_driver_is_told_where_it_was_looked_for() {
+    if has_driver() {
+        return;
+    }
+    for command in ["info", "info --format json", "check"] {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().to_str().unwrap();
+        let (code, text) = gpu(command, &[("DUET_CUDA_DIR", path)]);
+        assert_eq!(code, 4, "{text}");
+        assert!(text.starts_with("error: no NVIDIA driver"), "{text}");
+        assert!(text.contains(&format!("DUET_CUDA_DIR ({path})")), "{text}");
+        assert!(text.contains("help: install the driver"), "{text}");
+    }
+}
+
+#[test]
+fn a_file_that_is_no_library_is_named() {
+    let folder = tempfile::tempdir().unwrap();
+    fs::write(folder.path().join("libcuda.so.1"), "not a library").unwrap();
+    let path = folder.path().to_str().unwrap();
+    if has_driver() {
+        return;
+    }
+    let (code, text) = gpu("info", &[("DUET_CUDA_DIR", path)]);
+    assert_eq!(code, 4, "{text}");
+    assert!(text.contains("the driver does not start"), "{text}");
+    assert!(text.contains("libcuda.so.1"), "{text}");
+}
+
+#[test]
+fn an_environment_without_libraries_is_no_crash() {
+    if has_driver() {
+        return;
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().to_str().unwrap();
+    let (code, text) = gpu("info", &[("DUET_GPU_LIBRARIES", path)]);
+    assert_eq!(code, 4, "{text}");
+    assert!(text.contains("no NVIDIA driver"), "{text}");
+}
