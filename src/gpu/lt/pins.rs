@@ -96,7 +96,9 @@ mod tests {
             dtype: "fp16".to_owned(),
             accumulate: true,
             sms: 4,
-            algo: (0..8).map(|i| format!("{:016x}", i << 60 | 5)).collect(),
+            algo: (0..8_u64)
+                .map(|i| format!("{:016x}", (i << 60) | 5))
+                .collect(),
             workspace_bytes: 7,
             waves: 0.5,
             time_s: Some(1e-6),
@@ -112,7 +114,7 @@ mod tests {
         assert_eq!(read, pin());
         let (problem, algo) = read.parts().unwrap();
         assert_eq!(problem.dtype, DType::Fp16);
-        assert_eq!(algo.words[7], 7 << 60 | 5);
+        assert_eq!(algo.words[7], (7 << 60) | 5);
     }
 
     #[test]
