@@ -208,9 +208,15 @@ impl Scale {
         }
     }
 
-    /// A value as a tick would say it, to three digits and without the unit in the title.
-    pub fn short(&self, quantity: &Quantity, value: f64) -> String {
-        let text = super::quantity::digits(value / self.unit.0);
+    /// A value as a tick would say it, to three digits and without the unit in the title; a whole
+    /// number without decimals if `whole`.
+    pub fn short(&self, quantity: &Quantity, value: f64, whole: bool) -> String {
+        let value = value / self.unit.0;
+        let text = if whole {
+            super::quantity::digits(value)
+        } else {
+            super::quantity::three(value)
+        };
         if quantity.unit_on_ticks() {
             text + self.unit.1
         } else {

@@ -3,7 +3,7 @@
 use super::axis::{Axis, Direction, Scale};
 use super::canvas::{Align, Area, Canvas, Type};
 use super::frame;
-use super::page::{self, Caption, Entry, Swatch};
+use super::page::{self, Caption, Entry, Sheet, Swatch};
 use super::palette::{Dash, Look};
 use super::style::{AXIS, INK, LABEL, LEADING, MARGIN, SMALL, SOFT, TICK_TYPE};
 use super::{columns, dots, rows, text};
@@ -86,7 +86,10 @@ impl Bars {
 
     /// What is written beside a value.
     pub(super) fn words(&self, scale: &Scale, value: f64) -> String {
-        scale.short(&self.axis.quantity, value)
+        let mut all = self.series.iter().flat_map(|s| &s.values);
+        // Among broken numbers a whole one has decimals too.
+        let whole = all.all(|v| !v.is_finite() || (v / scale.unit.0).fract() == 0.0);
+        scale.short(&self.axis.quantity, value, whole)
     }
 
     pub(super) fn legend(&self, swatch: Swatch) -> Vec<Entry> {
@@ -145,27 +148,26 @@ pub(super) fn lying(
 ) -> String {
     let head = if bars.reference.is_some() { 20.0 } else { 4.0 };
     let body = head + high + frame::BELOW + frame::X_TITLE;
-    let size = (page::WIDTH, body);
-    let legend = bars.legend(swatch);
-    page::sheet(
-        &bars.caption,
-        &bars.note(),
-        &legend,
-        size,
-        |canvas, area| {
-            let plot = area.shrink(left, head, right, frame::BELOW + frame::X_TITLE);
-            let scale = bars.scale(plot.width(), Direction::Across);
-            let lying = Lying { area: plot, scale };
-            lying.grid(canvas);
-            if bars.groups.is_empty() || bars.series.is_empty() {
-                frame::nothing(canvas, plot);
-            }
-            rows(canvas, &lying);
-            lying.reference(canvas, bars);
-            let bottom = plot.bottom + frame::BELOW + 6.0;
-            frame::x_title(canvas, &lying.scale.title, plot, bottom);
-        },
-    )
+    let sheet = Sheet {
+        caption: &bars.caption,
+        note: bars.note(),
+        legend: bars.legend(swatch),
+        width: page::WIDTH,
+        body: body,
+    };
+    sheet.draw(|canvas, area| {
+        let plot = area.shrink(left, head, right, frame::BELOW + frame::X_TITLE);
+        let scale = bars.scale(plot.width(), Direction::Across);
+        let lying = Lying { area: plot, scale };
+        lying.grid(canvas);
+        if bars.groups.is_empty() || bars.series.is_empty() {
+            frame::nothing(canvas, plot);
+        }
+        rows(canvas, &lying);
+        lying.reference(canvas, bars);
+        let bottom = plot.bottom + frame::BELOW + 6.0;
+        frame::x_title(canvas, &lying.scale.title, plot, bottom);
+    })
 }
 
 impl Lying {

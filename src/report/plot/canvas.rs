@@ -240,6 +240,24 @@ impl Canvas<'_> {
         }
     }
 
+    /// A text on a patch of white that hides grid lines behind it.
+    pub fn text_on_white(&mut self, text: &str, at: (f64, f64), align: Align, kind: Type) {
+        let width = super::text::width(text, kind.size, kind.bold);
+        let left = match align {
+            Align::Left => at.0,
+            Align::Centre => at.0 - width / 2.0,
+            Align::Right => at.0 - width,
+        };
+        let patch = Area {
+            left,
+            top: at.1 - super::text::CAPITAL * kind.size,
+            right: left + width,
+            bottom: at.1,
+        };
+        self.fill_box(patch.shrink(-1.0, -1.0, -1.0, -1.0), Colour::WHITE, 0.8);
+        self.text(text, at, align, kind);
+    }
+
     /// A text whose baseline is at y.
     pub fn text(&mut self, text: &str, at: (f64, f64), align: Align, kind: Type) {
         if text.trim().is_empty() {

@@ -2,7 +2,7 @@
 
 use super::canvas::{Align, Area, Canvas, Type};
 use super::frame;
-use super::page::{self, Caption};
+use super::page::{self, Caption, Sheet};
 use super::palette::{Colour, Look};
 use super::style::{AXIS, EMPTY, INK, LABEL, LABEL_TYPE, LEADING, SMALL, SOFT};
 use super::text;
@@ -41,53 +41,54 @@ impl Confusion {
         let lines = headings.iter().map(Vec::len).max().unwrap_or(0) as f64;
         let head = 24.0 + lines * LABEL * LEADING + 8.0;
         let body = head + count * HIGH + 4.0;
-        page::sheet(
-            &self.caption,
-            "",
-            &[],
-            (page::WIDTH, body),
-            |canvas, area| {
-                let left = area.left + gutter;
-                let right = left + count * wide;
-                let top = area.top + head;
-                let rows = text::shorten(&format!("{} ↓", self.rows), LABEL, false, inner * 0.45);
-                let rows_wide = text::width(&rows, LABEL, false);
-                canvas.text(
-                    &rows,
-                    (area.left, area.top + LABEL),
-                    Align::Left,
-                    LABEL_TYPE,
-                );
-                let limit = area.right - area.left - rows_wide - 24.0;
-                let columns = text::shorten(&format!("{} →", self.columns), LABEL, false, limit);
-                let at = left.max(area.left + rows_wide + 24.0);
-                canvas.text(&columns, (at, area.top + LABEL), Align::Left, LABEL_TYPE);
-                if self.names.is_empty() {
-                    frame::nothing(canvas, area);
-                    return;
+        let sheet = Sheet {
+            caption: &self.caption,
+            note: String::new(),
+            legend: Vec::new(),
+            width: page::WIDTH,
+            body: body,
+        };
+        sheet.draw(|canvas, area| {
+            let left = area.left + gutter;
+            let right = left + count * wide;
+            let top = area.top + head;
+            let rows = text::shorten(&format!("{} ↓", self.rows), LABEL, false, inner * 0.45);
+            let rows_wide = text::width(&rows, LABEL, false);
+            canvas.text(
+                &rows,
+                (area.left, area.top + LABEL),
+                Align::Left,
+                LABEL_TYPE,
+            );
+            let limit = area.right - area.left - rows_wide - 24.0;
+            let columns = text::shorten(&format!("{} →", self.columns), LABEL, false, limit);
+            let at = left.max(area.left + rows_wide + 24.0);
+            canvas.text(&columns, (at, area.top + LABEL), Align::Left, LABEL_TYPE);
+            if self.names.is_empty() {
+                frame::nothing(canvas, area);
+                return;
+            }
+            for (i, (name, words)) in self.names.iter().zip(&headings).enumerate() {
+                let kind = super::style::series(name_colour(name));
+                let middle = left + (i as f64 + 0.5) * wide;
+                let first = top - 8.0 - (words.len() as f64 - 1.0) * LABEL * LEADING;
+                for (line, word) in words.iter().enumerate() {
+                    let y = first + line as f64 * LABEL * LEADING;
+                    canvas.text(word, (middle, y), Align::Centre, kind);
                 }
-                for (i, (name, words)) in self.names.iter().zip(&headings).enumerate() {
-                    let kind = super::style::series(name_colour(name));
-                    let middle = left + (i as f64 + 0.5) * wide;
-                    let first = top - 8.0 - (words.len() as f64 - 1.0) * LABEL * LEADING;
-                    for (line, word) in words.iter().enumerate() {
-                        let y = first + line as f64 * LABEL * LEADING;
-                        canvas.text(word, (middle, y), Align::Centre, kind);
-                    }
-                    let y = top + (i as f64 + 0.5) * HIGH;
-                    let name = text::shorten(name, LABEL, true, gutter - 12.0);
-                    let at = (left - 12.0, y + text::CAPITAL * LABEL / 2.0);
-                    canvas.text(&name, at, Align::Right, kind);
-                    let row = Area {
-                        left,
-                        top: top + i as f64 * HIGH,
-                        right,
-                        bottom: top + (i as f64 + 1.0) * HIGH,
-                    };
-                    self.row(canvas, i, row, wide);
-                }
-            },
-        )
+                let y = top + (i as f64 + 0.5) * HIGH;
+                let name = text::shorten(name, LABEL, true, gutter - 12.0);
+                let at = (left - 12.0, y + text::CAPITAL * LABEL / 2.0);
+                canvas.text(&name, at, Align::Right, kind);
+                let row = Area {
+                    left,
+                    top: top + i as f64 * HIGH,
+                    right,
+                    bottom: top + (i as f64 + 1.0) * HIGH,
+                };
+                self.row(canvas, i, row, wide);
+            }
+        })
     }
 
     fn count(&self, row: usize, column: usize) -> u64 {
@@ -167,11 +168,20 @@ fn number(canvas: &mut Canvas<'_>, count: u64, share: f64, cell: Area, colour: C
         bold: false,
         colour: ink,
     };
-    let percent = super::Quantity::Share.show((share * 1e3).round() / 1e3);
+    let percent = share_words(share);
     let count = text::shorten(&count.to_string(), 14.0, true, cell.width());
     canvas.text(&count, (middle, centre - 1.0), Align::Centre, bold);
     let percent = text::shorten(&percent, SMALL, false, cell.width());
     canvas.text(&percent, (middle, centre + 15.0), Align::Centre, small);
+}
+
+/// To one decimal; 100% only where it is all.
+fn share_words(share: f64) -> String {
+    if share >= 1.0 {
+        "100%".to_owned()
+    } else {
+        format!("{:.1}%", (share * 100.0).min(99.9))
+    }
 }
 
 fn name_colour(name: &str) -> Colour {

@@ -7,7 +7,7 @@ use super::style::GREY_LINE;
 const ROW: f64 = 34.0;
 
 pub(super) fn draw(chart: &Bars) -> String {
-    let high = chart.groups.len().max(3) as f64 * ROW;
+    let high = chart.groups.len().max(1) as f64 * ROW;
     let left = bars::names_room(chart.groups.iter(), false);
     bars::lying(chart, Swatch::Point, left, 24.0, high, |canvas, lying| {
         for (g, name) in chart.groups.iter().enumerate() {

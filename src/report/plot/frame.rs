@@ -83,10 +83,11 @@ impl Frame {
     }
 }
 
-/// The title of the vertical axis, above the plot from `left` on.
-pub(super) fn y_title(canvas: &mut Canvas<'_>, title: &str, left: f64, top: f64, limit: f64) {
-    let title = text::shorten(title, LABEL, false, limit);
-    canvas.text(&title, (left, top + LABEL), Align::Left, LABEL_TYPE);
+/// The title of the vertical axis, at the top of the drawing.
+pub(super) fn y_title(canvas: &mut Canvas<'_>, title: &str, drawing: Area) {
+    let title = text::shorten(title, LABEL, false, drawing.width());
+    let at = (drawing.left, drawing.top + LABEL);
+    canvas.text(&title, at, Align::Left, LABEL_TYPE);
 }
 
 /// The title of the horizontal axis, centred below its labels; `y` is its top.

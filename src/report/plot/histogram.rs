@@ -3,7 +3,7 @@
 use super::axis::{Axis, Direction, Scale, Spacing};
 use super::canvas::{Align, Area, Canvas, Type};
 use super::frame::{self, Frame, Show};
-use super::page::{self, Caption, Entry, Swatch};
+use super::page::{self, Caption, Entry, Sheet, Swatch};
 use super::palette::{Dash, Look};
 use super::quantity::Quantity;
 use super::style::{INK, SMALL};
@@ -61,36 +61,37 @@ impl Histogram {
             .collect();
         let all = self.samples.iter().flat_map(|s| &s.values);
         let missing = all.filter(|v| !self.axis.takes(**v)).count();
-        let rules = self.rules.iter().filter(|r| self.axis.takes(r.0)).count();
-        let head = frame::Y_TITLE + rules as f64 * NAME;
+        // The width of a frame does not depend on the room above it.
+        let (_, levels) = self.rules(&self.frame(page::across(), 0.0));
+        let head = frame::Y_TITLE + levels as f64 * NAME;
         let body = head + HIGH + frame::BELOW + frame::X_TITLE;
-        let note = page::left_out(missing);
-        page::sheet(
-            &self.caption,
-            &note,
-            &legend,
-            (page::WIDTH, body),
-            |canvas, area| {
-                let frame = self.frame(area, head);
-                frame::y_title(canvas, &frame.y.title, area.left, area.top, area.width());
-                frame.draw(
-                    canvas,
-                    Show {
-                        x_labels: true,
-                        y_labels: true,
-                        vertical: false,
-                    },
-                );
-                let bottom = frame.area.bottom + frame::BELOW + 6.0;
-                frame::x_title(canvas, &frame.x.title, frame.area, bottom);
-                if self.kept().next().is_none() {
-                    frame::nothing(canvas, frame.area);
-                } else {
-                    self.content(canvas, &frame);
-                }
-                self.rules(canvas, &frame, area.top + frame::Y_TITLE);
-            },
-        )
+        let sheet = Sheet {
+            caption: &self.caption,
+            note: page::left_out(missing),
+            legend: legend,
+            width: page::WIDTH,
+            body: body,
+        };
+        sheet.draw(|canvas, area| {
+            let frame = self.frame(area, head);
+            frame::y_title(canvas, &frame.y.title, area);
+            frame.draw(
+                canvas,
+                Show {
+                    x_labels: true,
+                    y_labels: true,
+                    vertical: false,
+                },
+            );
+            let bottom = frame.area.bottom + frame::BELOW + 6.0;
+            frame::x_title(canvas, &frame.x.title, frame.area, bottom);
+            if self.kept().next().is_none() {
+                frame::nothing(canvas, frame.area);
+            } else {
+                self.content(canvas, &frame);
+            }
+            self.draw_rules(canvas, &frame);
+        })
     }
 
     fn kept(&self) -> impl Iterator<Item = f64> {
@@ -184,30 +185,69 @@ impl Histogram {
         }
     }
 
-    /// Each rule's name on a line of its own above the plot, the leftmost rule's at the bottom, so
-    /// that no line crosses a name to its left.
-    fn rules(&self, canvas: &mut Canvas<'_>, frame: &Frame, top: f64) {
-        let place = |(value, name): &(f64, String)| Some((frame.x_at(*value)?, name.clone()));
-        let mut rules: Vec<(f64, String)> = self.rules.iter().filter_map(place).collect();
-        rules.sort_by(|a, b| a.0.total_cmp(&b.0));
+    /// The vertical rules from left to right, and how many levels their names take above the
+    /// plot: one where no name meets another name or rule, else one for each.
+    fn rules(&self, frame: &Frame) -> (Vec<Rule>, usize) {
+        let rule = |(value, name): &(f64, String)| {
+            let x = frame.x_at(*value)?;
+            let room = (x - frame.area.left).max(frame.area.right - x) - 6.0;
+            let name = text::shorten(name, SMALL, false, room);
+            let width = text::width(&name, SMALL, false);
+            let right = width + 6.0 <= frame.area.right - x;
+            let left = if right { x + 5.0 } else { x - 5.0 - width };
+            Some(Rule {
+                x,
+                name,
+                left,
+                width,
+            })
+        };
+        let mut rules: Vec<Rule> = self.rules.iter().filter_map(rule).collect();
+        rules.sort_by(|a, b| a.x.total_cmp(&b.x));
+        let meet = |a: &Rule, b: &Rule| {
+            let (from, to) = (a.left - 6.0, a.left + a.width + 6.0);
+            (from < b.left + b.width && b.left < to) || (from..to).contains(&b.x)
+        };
+        let apart = (0..rules.len())
+            .all(|i| (0..rules.len()).all(|j| i == j || !meet(&rules[i], &rules[j])));
+        let levels = if apart {
+            rules.len().min(1)
+        } else {
+            rules.len()
+        };
+        (rules, levels)
+    }
+
+    /// Rules and their names; where each has a level, the leftmost is at the top.
+    fn draw_rules(&self, canvas: &mut Canvas<'_>, frame: &Frame) {
+        let (rules, levels) = self.rules(frame);
+        let baseline = |i: usize| {
+            let level = if levels > 1 { levels - 1 - i } else { 0 };
+            frame.area.top - 5.0 - level as f64 * NAME
+        };
+        for (i, rule) in rules.iter().enumerate() {
+            let top = baseline(i) - SMALL * 0.7;
+            let line = [(rule.x, frame.area.bottom), (rule.x, top)];
+            canvas.path(&line, INK, 1.0, Dash::Dashed);
+        }
         let kind = Type {
             size: SMALL,
             bold: false,
             colour: INK,
         };
-        for (i, (x, name)) in rules.iter().enumerate() {
-            let baseline = top + (rules.len() - i) as f64 * NAME - 5.0;
-            let line = [(*x, frame.area.bottom), (*x, baseline - SMALL * 0.7)];
-            canvas.path(&line, INK, 1.0, Dash::Dashed);
-            let room = (x - frame.area.left).max(frame.area.right - x) - 6.0;
-            let name = text::shorten(name, SMALL, false, room);
-            if text::width(&name, SMALL, false) + 6.0 <= frame.area.right - x {
-                canvas.text(&name, (x + 5.0, baseline), Align::Left, kind);
-            } else {
-                canvas.text(&name, (x - 5.0, baseline), Align::Right, kind);
-            }
+        for (i, rule) in rules.iter().enumerate() {
+            let at = (rule.left, baseline(i));
+            canvas.text_on_white(&rule.name, at, Align::Left, kind);
         }
     }
+}
+
+/// A vertical line with its name.
+struct Rule {
+    x: f64,
+    name: String,
+    left: f64,
+    width: f64,
 }
 
 /// The share of values up to each, as steps.

@@ -124,10 +124,10 @@ fn marks(canvas: &mut Canvas<'_>, panel: &Panel, frame: &Frame, taken: &mut Take
         };
         canvas.marker(*at, 5.5, look, 1.0);
         taken.words(Area {
-            left: at.0 - 5.0,
-            top: at.1 - 5.0,
-            right: at.0 + 5.0,
-            bottom: at.1 + 5.0,
+            left: at.0 - 8.0,
+            top: at.1 - 8.0,
+            right: at.0 + 8.0,
+            bottom: at.1 + 8.0,
         });
     }
     for (mark, at) in &places {

@@ -4,7 +4,7 @@ use super::axis::{Axis, Direction, Scale};
 use super::canvas::{Area, Canvas};
 use super::frame::{self, Frame, Show};
 use super::line_panel::{self, Ends};
-use super::page::{self, Caption, Entry, Swatch};
+use super::page::{self, Caption, Entry, Sheet, Swatch};
 use super::palette::{Colour, Look, Marker};
 use super::tiles::Tiles;
 
@@ -96,23 +96,23 @@ impl Lines {
         };
         let titled = panels.iter().any(|panel| !panel.title.is_empty());
         let tiles = Tiles::new(panels.len(), self.columns, high, titled);
-        let size = (page::WIDTH, tiles.body());
-        page::sheet(
-            &self.caption,
-            &self.note(),
-            &legend,
-            size,
-            |canvas, area| {
-                let room = ends.as_ref().map_or(0.0, |ends| ends.room);
-                self.plots(
-                    canvas,
-                    panels,
-                    &tiles,
-                    area.shrink(0.0, 0.0, room, 0.0),
-                    &ends,
-                );
-            },
-        )
+        let sheet = Sheet {
+            caption: &self.caption,
+            note: self.note(),
+            legend: legend,
+            width: page::WIDTH,
+            body: tiles.body(),
+        };
+        sheet.draw(|canvas, area| {
+            let room = ends.as_ref().map_or(0.0, |ends| ends.room);
+            self.plots(
+                canvas,
+                panels,
+                &tiles,
+                area.shrink(0.0, 0.0, room, 0.0),
+                &ends,
+            );
+        })
     }
 
     fn plots(
@@ -140,7 +140,7 @@ impl Lines {
             let values = panels.iter().flat_map(|panel| self.xs(panel));
             self.x.scale(values, width, Direction::Across, None)
         });
-        frame::y_title(canvas, &ys[0].title, area.left, area.top, area.width());
+        frame::y_title(canvas, &ys[0].title, area);
         for (i, (panel, plot)) in panels.iter().zip(&places).enumerate() {
             let y = ys[if self.own_y { i } else { 0 }].clone();
             let frame = Frame {

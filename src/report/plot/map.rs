@@ -2,7 +2,7 @@
 
 use super::canvas::{Align, Area, Canvas, Type};
 use super::frame;
-use super::page::{self, Caption, Entry, Swatch};
+use super::page::{self, Caption, Entry, Sheet, Swatch};
 use super::palette::{Colour, Look};
 use super::style::{EMPTY, SMALL, TICK, TICK_TYPE};
 use super::text;
@@ -85,45 +85,46 @@ impl CategoryMap {
         let row = head + high + frame::BELOW + 10.0;
         let rows = panels.len().div_ceil(columns) as f64;
         let body = frame::Y_TITLE + rows * row - 10.0 + frame::X_TITLE;
-        page::sheet(
-            &self.caption,
-            "",
-            &legend,
-            (page::WIDTH, body),
-            |canvas, area| {
-                let widest = self.y.iter().map(|name| text::width(name, TICK, false));
-                let gutter = (widest.fold(0.0, f64::max) + 8.0).min(area.width() * 0.3);
-                let wide = area.width() - gutter;
-                let step = (wide + GAP) / columns as f64;
-                frame::y_title(canvas, &self.y_label, area.left, area.top, area.width());
-                let mut last = area;
-                for (i, panel) in panels.iter().enumerate() {
-                    let left = area.left + gutter + (i % columns) as f64 * step;
-                    let top = area.top + frame::Y_TITLE + (i / columns) as f64 * row;
-                    frame::panel_title(canvas, &panel.title, left, top + 2.0, step - GAP);
-                    let plot = Area {
-                        left,
-                        top: top + head,
-                        right: left + step - GAP,
-                        bottom: top + head + high,
-                    };
-                    self.cells(canvas, panel, plot);
-                    if i % columns == 0 {
-                        self.row_names(canvas, plot, gutter - 8.0);
-                    }
-                    if i + columns >= panels.len() {
-                        self.column_names(canvas, plot);
-                    }
-                    last = plot;
-                }
-                let all = Area {
-                    left: area.left + gutter,
-                    right: area.left + gutter + (columns as f64) * step - GAP,
-                    ..last
+        let sheet = Sheet {
+            caption: &self.caption,
+            note: String::new(),
+            legend: legend,
+            width: page::WIDTH,
+            body: body,
+        };
+        sheet.draw(|canvas, area| {
+            let widest = self.y.iter().map(|name| text::width(name, TICK, false));
+            let gutter = (widest.fold(0.0, f64::max) + 8.0).min(area.width() * 0.3);
+            let wide = area.width() - gutter;
+            let step = (wide + GAP) / columns as f64;
+            frame::y_title(canvas, &self.y_label, area);
+            let mut last = area;
+            for (i, panel) in panels.iter().enumerate() {
+                let left = area.left + gutter + (i % columns) as f64 * step;
+                let top = area.top + frame::Y_TITLE + (i / columns) as f64 * row;
+                frame::panel_title(canvas, &panel.title, left, top + 2.0, step - GAP);
+                let plot = Area {
+                    left,
+                    top: top + head,
+                    right: left + step - GAP,
+                    bottom: top + head + high,
                 };
-                frame::x_title(canvas, &self.x_label, all, last.bottom + frame::BELOW + 6.0);
-            },
-        )
+                self.cells(canvas, panel, plot);
+                if i % columns == 0 {
+                    self.row_names(canvas, plot, gutter - 8.0);
+                }
+                if i + columns >= panels.len() {
+                    self.column_names(canvas, plot);
+                }
+                last = plot;
+            }
+            let all = Area {
+                left: area.left + gutter,
+                right: area.left + gutter + (columns as f64) * step - GAP,
+                ..last
+            };
+            frame::x_title(canvas, &self.x_label, all, last.bottom + frame::BELOW + 6.0);
+        })
     }
 
     fn wins(&self, category: usize) -> bool {

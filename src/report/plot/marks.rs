@@ -54,7 +54,7 @@ impl Taken {
     ) {
         let width = text::width(words, kind.size, kind.bold);
         let high = text::CAPITAL * kind.size;
-        let sides = [9.0, 16.0, 26.0, 40.0].into_iter().flat_map(|away: f64| {
+        let sides = [12.0, 18.0, 28.0, 42.0].into_iter().flat_map(|away: f64| {
             let slant = away * 0.7;
             [
                 (x - width / 2.0, y - away - high),
@@ -120,7 +120,7 @@ impl Taken {
             }
         }
         if let Some((_, area)) = best {
-            canvas.text(words, (area.left, area.bottom), Align::Left, kind);
+            canvas.text_on_white(words, (area.left, area.bottom), Align::Left, kind);
             self.words(area);
         }
     }

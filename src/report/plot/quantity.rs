@@ -75,14 +75,20 @@ impl Quantity {
 /// in full.
 pub(super) fn digits(value: f64) -> String {
     let size = value.abs();
+    if value == value.round() && size < 1e6 {
+        return plain(value, 0);
+    }
+    three(value)
+}
+
+/// Three significant digits, whole or not.
+pub(super) fn three(value: f64) -> String {
+    let size = value.abs();
     if !value.is_finite() {
         return "–".to_owned();
     }
     if size >= 1e6 || (size > 0.0 && size < 1e-3) {
         return exponent(value, 2);
-    }
-    if value == value.round() {
-        return format!("{}", value.round() + 0.0);
     }
     let decimals = if size >= 99.95 {
         0

@@ -14,7 +14,7 @@ const BETWEEN: f64 = 12.0;
 pub(super) fn draw(chart: &Bars) -> String {
     let series = chart.series.len().max(1);
     let group = (series as f64 * BAR).max(ROW) + BETWEEN;
-    let high = (chart.groups.len().max(3) as f64 * group).max(80.0);
+    let high = chart.groups.len().max(1) as f64 * group;
     let left = bars::names_room(chart.groups.iter(), false);
     // Room for the longest value right of the longest bar.
     let right = 76.0;
@@ -69,8 +69,8 @@ fn bar(canvas: &mut Canvas<'_>, chart: &Bars, lying: &Lying, (s, g): (usize, usi
     let baseline = middle + text::CAPITAL * SMALL / 2.0;
     // Left of a bar that points left, unless names begin there.
     if value < 0.0 && low - text::width(&words, SMALL, false) - 8.0 > lying.area.left {
-        canvas.text(&words, (low - 5.0, baseline), Align::Right, kind);
+        canvas.text_on_white(&words, (low - 5.0, baseline), Align::Right, kind);
     } else {
-        canvas.text(&words, (high + 5.0, baseline), Align::Left, kind);
+        canvas.text_on_white(&words, (high + 5.0, baseline), Align::Left, kind);
     }
 }

@@ -1,11 +1,11 @@
 //! Points, e.g. predicted against measured.
 
 use super::axis::{Axis, Direction, Scale};
-use super::canvas::{Align, Area, Canvas, Type};
+use super::canvas::{Area, Canvas};
 use super::frame::{self, Frame, Show};
-use super::page::{self, Caption, Entry, Swatch};
+use super::page::{self, Caption, Entry, Sheet, Swatch};
 use super::palette::{Colour, Dash, Look};
-use super::style::{AXIS, SMALL, SOFT};
+use super::style::AXIS;
 
 /// Points of one category.
 #[derive(Clone, Debug, PartialEq)]
@@ -30,48 +30,60 @@ pub struct Scatter {
 /// Width of the page and height of the plot \[px\].
 const WIDTH: f64 = 640.0;
 const HIGH: f64 = 500.0;
-const RADIUS: f64 = 3.6;
+const RADIUS: f64 = 3.2;
+/// Of the band about the diagonal; light, and darker than the grid.
+const BAND: Colour = Colour(214, 214, 214);
 
 impl Scatter {
     /// The figure as SVG.
     #[must_use]
     pub fn draw(&self) -> String {
         let legend = self.clouds.iter().filter(|cloud| !cloud.name.is_empty());
-        let legend: Vec<Entry> = legend
+        let mut legend: Vec<Entry> = legend
             .map(|cloud| Entry {
                 name: cloud.name.clone(),
                 look: cloud.look,
                 swatch: Swatch::Point,
             })
             .collect();
+        if let Some(share) = self.diagonal.filter(|share| *share > 0.0) {
+            legend.push(Entry {
+                name: format!("±{}", super::Quantity::Share.show(share)),
+                look: Look {
+                    colour: BAND,
+                    ..Look::NEUTRAL
+                },
+                swatch: Swatch::Box,
+            });
+        }
         let points = self.clouds.iter().flat_map(|cloud| &cloud.points);
         let note = page::left_out(points.filter(|p| !self.takes(**p)).count());
         let body = frame::Y_TITLE + HIGH + frame::BELOW + frame::X_TITLE;
-        page::sheet(
-            &self.caption,
-            &note,
-            &legend,
-            (WIDTH, body),
-            |canvas, area| {
-                let frame = self.frame(area);
-                let limit = area.width();
-                frame::y_title(canvas, &frame.y.title, area.left, area.top, limit);
-                frame.draw(
-                    canvas,
-                    Show {
-                        x_labels: true,
-                        y_labels: true,
-                        vertical: true,
-                    },
-                );
-                let bottom = frame.area.bottom + frame::BELOW + 6.0;
-                frame::x_title(canvas, &frame.x.title, frame.area, bottom);
-                if let Some(share) = self.diagonal {
-                    diagonal(canvas, &frame, share.clamp(0.0, 0.9));
-                }
-                self.dots(canvas, &frame);
-            },
-        )
+        let sheet = Sheet {
+            caption: &self.caption,
+            note: note,
+            legend: legend,
+            width: WIDTH,
+            body: body,
+        };
+        sheet.draw(|canvas, area| {
+            let frame = self.frame(area);
+            frame::y_title(canvas, &frame.y.title, area);
+            frame.draw(
+                canvas,
+                Show {
+                    x_labels: true,
+                    y_labels: true,
+                    vertical: true,
+                },
+            );
+            let bottom = frame.area.bottom + frame::BELOW + 6.0;
+            frame::x_title(canvas, &frame.x.title, frame.area, bottom);
+            if let Some(share) = self.diagonal {
+                diagonal(canvas, &frame, share.clamp(0.0, 0.9));
+            }
+            self.dots(canvas, &frame);
+        })
     }
 
     fn takes(&self, (x, y): (f64, f64)) -> bool {
@@ -151,17 +163,6 @@ fn diagonal(canvas: &mut Canvas<'_>, frame: &Frame, share: f64) {
     let mut lower = edge(1.0 - share);
     lower.reverse();
     band.extend(lower);
-    canvas.polygon(&band, Colour::GREY, 0.22);
+    canvas.polygon(&band, BAND, 1.0);
     canvas.path(&edge(1.0), AXIS, 1.0, Dash::Solid);
-    if share > 0.0
-        && let Some((x, y)) = edge(1.0 - share).last().copied()
-    {
-        let kind = Type {
-            size: SMALL,
-            bold: false,
-            colour: SOFT,
-        };
-        let label = format!("±{}", super::Quantity::Share.show(share));
-        canvas.text(&label, (x - 8.0, y + 26.0), Align::Right, kind);
-    }
 }

@@ -15,8 +15,8 @@ pub(super) struct Tick {
 /// Sets the ticks of a scale, widening a linear one to whole steps.
 pub(super) fn place(scale: &mut Scale, quantity: &Quantity, pixels: f64, direction: Direction) {
     let most = match direction {
-        Direction::Across => (pixels / 56.0).clamp(1.0, 12.0),
-        Direction::Up => (pixels / 40.0).clamp(1.0, 9.0),
+        Direction::Across => (pixels / 72.0).clamp(1.0, 10.0),
+        Direction::Up => (pixels / 44.0).clamp(1.0, 8.0),
     } as usize;
     if scale.spacing == Spacing::Linear {
         for steps in (1..=most).rev() {
