@@ -153,7 +153,7 @@ pub(super) fn lying(
         note: bars.note(),
         legend: bars.legend(swatch),
         width: page::WIDTH,
-        body: body,
+        body,
     };
     sheet.draw(|canvas, area| {
         let plot = area.shrink(left, head, right, frame::BELOW + frame::X_TITLE);

@@ -46,7 +46,7 @@ impl Confusion {
             note: String::new(),
             legend: Vec::new(),
             width: page::WIDTH,
-            body: body,
+            body,
         };
         sheet.draw(|canvas, area| {
             let left = area.left + gutter;
@@ -60,9 +60,9 @@ impl Confusion {
                 Align::Left,
                 LABEL_TYPE,
             );
-            let limit = area.right - area.left - rows_wide - 24.0;
-            let columns = text::shorten(&format!("{} →", self.columns), LABEL, false, limit);
             let at = left.max(area.left + rows_wide + 24.0);
+            let limit = area.right - at;
+            let columns = text::shorten(&format!("{} →", self.columns), LABEL, false, limit);
             canvas.text(&columns, (at, area.top + LABEL), Align::Left, LABEL_TYPE);
             if self.names.is_empty() {
                 frame::nothing(canvas, area);

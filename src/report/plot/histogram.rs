@@ -68,9 +68,9 @@ impl Histogram {
         let sheet = Sheet {
             caption: &self.caption,
             note: page::left_out(missing),
-            legend: legend,
+            legend,
             width: page::WIDTH,
-            body: body,
+            body,
         };
         sheet.draw(|canvas, area| {
             let frame = self.frame(area, head);

@@ -99,7 +99,7 @@ impl Lines {
         let sheet = Sheet {
             caption: &self.caption,
             note: self.note(),
-            legend: legend,
+            legend,
             width: page::WIDTH,
             body: tiles.body(),
         };

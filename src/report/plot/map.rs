@@ -88,9 +88,9 @@ impl CategoryMap {
         let sheet = Sheet {
             caption: &self.caption,
             note: String::new(),
-            legend: legend,
+            legend,
             width: page::WIDTH,
-            body: body,
+            body,
         };
         sheet.draw(|canvas, area| {
             let widest = self.y.iter().map(|name| text::width(name, TICK, false));

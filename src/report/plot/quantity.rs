@@ -71,7 +71,7 @@ impl Quantity {
     }
 }
 
-/// Three significant digits; whole numbers up to a million
+/// Three digits as of [`three`]; whole numbers up to a million
 /// in full.
 pub(super) fn digits(value: f64) -> String {
     let size = value.abs();
@@ -81,7 +81,7 @@ pub(super) fn digits(value: f64) -> String {
     three(value)
 }
 
-/// Three significant digits, whole or not.
+/// Three digits, of them two decimals at least below ten, whole or not.
 pub(super) fn three(value: f64) -> String {
     let size = value.abs();
     if !value.is_finite() {

@@ -61,10 +61,10 @@ impl Scatter {
         let body = frame::Y_TITLE + HIGH + frame::BELOW + frame::X_TITLE;
         let sheet = Sheet {
             caption: &self.caption,
-            note: note,
-            legend: legend,
+            note,
+            legend,
             width: WIDTH,
-            body: body,
+            body,
         };
         sheet.draw(|canvas, area| {
             let frame = self.frame(area);
