@@ -155,14 +155,14 @@ pub(super) struct Scale {
 }
 
 impl Scale {
-    /// Gives every range a length.
+    /// Gives every range a length; values that differ by less than a millionth are the same.
     fn widen(&mut self) {
         let log = self.spacing != Spacing::Linear;
         if self.lo > self.hi {
             (self.lo, self.hi) = if log { (1.0, 10.0) } else { (0.0, 1.0) };
         } else if log && self.hi / self.lo < 1.0 + 1e-6 {
             (self.lo, self.hi) = (self.lo / 2.0, self.hi * 2.0);
-        } else if !log && self.hi - self.lo <= 1e-9 * self.hi.abs().max(self.lo.abs()) {
+        } else if !log && self.hi - self.lo <= 1e-6 * self.hi.abs().max(self.lo.abs()) {
             let room = match self.hi.abs().max(self.lo.abs()) {
                 0.0 => 1.0,
                 size => size / 2.0,

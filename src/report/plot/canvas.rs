@@ -254,7 +254,7 @@ impl Canvas<'_> {
             right: left + width,
             bottom: at.1,
         };
-        self.fill_box(patch.shrink(-1.0, -1.0, -1.0, -1.0), Colour::WHITE, 0.8);
+        self.fill_box(patch.shrink(-2.0, -1.5, -2.0, -1.5), Colour::WHITE, 0.85);
         self.text(text, at, align, kind);
     }
 

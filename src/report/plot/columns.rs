@@ -29,6 +29,8 @@ struct Layout {
     bar: f64,
     /// The names of groups in lines.
     names: Vec<Vec<String>>,
+    /// From the plot to the names: values of bars that point down may stand between.
+    below: f64,
 }
 
 impl Layout {
@@ -41,7 +43,14 @@ impl Layout {
         let group = plot.width() / chart.groups.len().max(1) as f64;
         let bars = chart.series.len().max(1) as f64;
         let names = chart.groups.iter();
+        let mut values = chart.series.iter().flat_map(|s| &s.values);
+        let below = if values.any(|v| *v < 0.0) {
+            6.0 + SMALL + 8.0
+        } else {
+            6.0
+        };
         Self {
+            below,
             bar: (group * (1.0 - BLANK) / bars).min(WIDEST_BAR),
             names: names
                 .map(|name| text::wrap(name, LABEL, false, group - 8.0))
@@ -82,7 +91,7 @@ pub(super) fn draw(chart: &Bars) -> String {
         note: chart.note(),
         legend: chart.legend(Swatch::Box),
         width: page::WIDTH,
-        body: HEAD + HIGH + 6.0 + lines as f64 * LINE,
+        body: HEAD + HIGH + layout.below + lines as f64 * LINE,
     };
     sheet.draw(|canvas, area| {
         layout.plot.top += area.top;
@@ -146,7 +155,7 @@ fn bars(canvas: &mut Canvas<'_>, chart: &Bars, layout: &Layout) {
             finish(canvas, bar, ends, &words, value < 0.0);
         }
         for (i, line) in name.iter().enumerate() {
-            let at = (middle, plot.bottom + 6.0 + LABEL + i as f64 * LINE);
+            let at = (middle, plot.bottom + layout.below + LABEL + i as f64 * LINE);
             canvas.text(line, at, Align::Centre, plain(LABEL, INK));
         }
     }

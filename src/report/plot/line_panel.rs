@@ -148,13 +148,12 @@ fn rule_name(canvas: &mut Canvas<'_>, name: &str, y: f64, area: Area, taken: &mu
         colour: SOFT,
     };
     let half = text::width(name, SMALL, false) / 2.0;
-    let inside = area.shrink(0.0, -SMALL, 0.0, 0.0);
     let sites = [
         area.right - half - 4.0,
         area.left + half + 6.0,
         (area.left + area.right) / 2.0,
     ];
-    taken.beside(canvas, name, &sites, y, inside, kind);
+    taken.beside(canvas, name, &sites, y, area, kind);
 }
 
 /// Names beside the ends of the lines, moved apart, with a thin leader where one moved far.

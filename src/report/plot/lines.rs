@@ -66,7 +66,7 @@ pub struct Lines {
     pub x: Axis,
     pub y: Axis,
     pub panels: Vec<Panel>,
-    /// Panels beside one another; 0 chooses.
+    /// Panels beside one another, at most 4; 0 chooses.
     pub columns: usize,
     /// Whether each panel has a vertical scale of its own.
     pub own_y: bool,

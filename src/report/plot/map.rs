@@ -41,7 +41,7 @@ pub struct CategoryMap {
     pub y: Vec<String>,
     pub categories: Vec<Category>,
     pub panels: Vec<MapPanel>,
-    /// Panels beside one another; 0 chooses.
+    /// Panels beside one another, at most 4; 0 chooses.
     pub columns: usize,
 }
 
@@ -73,7 +73,7 @@ impl CategoryMap {
         let columns = match self.columns {
             0 if panels.len() == 4 => 2,
             0 => 3,
-            wanted => wanted.min(6),
+            wanted => wanted.min(4),
         };
         let columns = columns.min(panels.len());
         let head = if panels.iter().any(|p| !p.title.is_empty()) {
@@ -187,7 +187,10 @@ impl CategoryMap {
         let every = ((widest + 8.0) / wide).ceil().max(1.0) as usize;
         for (column, name) in self.x.iter().enumerate().step_by(every) {
             let middle = plot.left + (column as f64 + 0.5) * wide;
-            let name = text::shorten(name, TICK, false, every as f64 * wide - 4.0);
+            // Names at the ends reach a little beyond the plot at most.
+            let side = (middle - plot.left).min(plot.right - middle) + 8.0;
+            let room = (every as f64 * wide - 4.0).min(2.0 * side);
+            let name = text::shorten(name, TICK, false, room);
             let at = (middle, plot.bottom + 6.0 + TICK * 0.9);
             canvas.text(&name, at, Align::Centre, TICK_TYPE);
         }

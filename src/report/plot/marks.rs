@@ -32,7 +32,8 @@ impl Taken {
 
     /// The ink that an area would cover; `None` where it would cover words.
     fn cost(&self, area: Area) -> Option<usize> {
-        let near = area.shrink(-3.0, -2.0, -3.0, -2.0);
+        // Letters such as g reach below the baseline.
+        let near = area.shrink(-3.0, -4.5, -3.0, -4.5);
         if self.words.iter().any(|words| words.overlaps(&near)) {
             return None;
         }

@@ -90,12 +90,18 @@ impl Scatter {
         self.x.takes(x) && self.y.takes(y)
     }
 
+    /// Whether both axes are to span the same.
+    fn agree(&self) -> bool {
+        self.diagonal.is_some() && self.x.spacing == self.y.spacing
+    }
+
     fn frame(&self, area: Area) -> Frame {
         let points = self.clouds.iter().flat_map(|cloud| &cloud.points);
         let kept: Vec<(f64, f64)> = points.copied().filter(|p| self.takes(*p)).collect();
         let (xs, ys) = (kept.iter().map(|p| p.0), kept.iter().map(|p| p.1));
-        let (x, y): (Vec<f64>, Vec<f64>) = if self.diagonal.is_some() {
-            let both: Vec<f64> = xs.chain(ys).collect();
+        let (x, y): (Vec<f64>, Vec<f64>) = if self.agree() {
+            let spans = [&self.x.spans, &self.y.spans].into_iter().flatten();
+            let both: Vec<f64> = xs.chain(ys).chain(spans.copied()).collect();
             (both.clone(), both)
         } else {
             (xs.collect(), ys.collect())
@@ -104,12 +110,12 @@ impl Scatter {
         let right = 24.0;
         let left = frame::gutter(&y);
         let plot = area.shrink(left, frame::Y_TITLE, right, frame::BELOW + frame::X_TITLE);
-        let unit = self.diagonal.map(|_| y.unit);
+        let unit = self.agree().then_some(y.unit);
         let mut x = self.x.scale(x, plot.width(), Direction::Across, unit);
         for scale in [&mut x, &mut y] {
             scale.pad(0.03);
         }
-        if self.diagonal.is_some() {
+        if self.agree() {
             join(&mut x, &mut y);
         }
         Frame { area: plot, x, y }
@@ -137,10 +143,8 @@ impl Scatter {
 /// One range for both axes.
 fn join(x: &mut Scale, y: &mut Scale) {
     let (lo, hi) = (x.lo.min(y.lo), x.hi.max(y.hi));
-    if x.spacing == y.spacing {
-        for scale in [x, y] {
-            (scale.lo, scale.hi) = (lo, hi);
-        }
+    for scale in [x, y] {
+        (scale.lo, scale.hi) = (lo, hi);
     }
 }
 

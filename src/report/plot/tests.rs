@@ -343,7 +343,7 @@ impl Mess {
 #[test]
 fn any_data_give_a_picture_whose_texts_stand_apart() {
     let config = Config {
-        cases: std::env::var("N").map_or(40, |n| n.parse().unwrap()),
+        cases: std::env::var("DUET_CASES").map_or(40, |n| n.parse().unwrap()),
         max_shrink_iters: 400,
         failure_persistence: None,
         ..Config::default()

@@ -21,8 +21,13 @@ pub(super) fn place(scale: &mut Scale, quantity: &Quantity, pixels: f64, directi
     if scale.spacing == Spacing::Linear {
         for steps in (1..=most).rev() {
             let candidate = linear(scale, quantity, steps);
-            if steps == 1 || fits(&candidate, pixels, direction) {
+            let good = fits(&candidate, pixels, direction);
+            if good || steps == 1 {
                 *scale = candidate;
+                if !good {
+                    // One label is better than two that touch.
+                    scale.ticks.truncate(1);
+                }
                 return;
             }
         }
@@ -84,7 +89,7 @@ fn linear(scale: &Scale, quantity: &Quantity, steps: usize) -> Scale {
     let decimals = (-(step.log10() + 1e-9).floor()).max(0.0) as usize;
     let largest = (first * step).abs().max((last * step).abs());
     // Where steps are tiny beside the values, all digits that tell them apart.
-    let mantissa = ((largest / step).log10().ceil().max(0.0) as usize).min(17);
+    let mantissa = ((largest / step).log10().ceil().max(0.0) as usize).min(8);
     let suffix = if quantity.unit_on_ticks() {
         scale.unit.1
     } else {

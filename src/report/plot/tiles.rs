@@ -23,13 +23,13 @@ const ROW_GAP: f64 = 12.0;
 const GAP: f64 = 16.0;
 
 impl Tiles {
-    /// `columns` 0 takes up to three beside one another, two for two or four.
+    /// `columns` 0 takes up to three beside one another, two for two or four; at most four fit.
     pub fn new(count: usize, columns: usize, high: f64, titled: bool) -> Self {
         let count = count.max(1);
         let columns = match (columns, count) {
             (0, 2 | 4) => 2,
             (0, _) => 3,
-            (wanted, _) => wanted.min(6),
+            (wanted, _) => wanted.min(4),
         };
         Self {
             count,
@@ -76,23 +76,25 @@ impl Tiles {
     ) -> (Scale, Vec<Area>) {
         let columns = self.columns as f64;
         let (once, own) = if each { (0.0, gutter) } else { (gutter, 0.0) };
-        let width = |overhang: f64| {
-            let gaps = (columns - 1.0) * (GAP.max(overhang * 2.0) + own) + overhang;
+        let gap = |hang: (f64, f64)| GAP.max(hang.0 + hang.1 + 8.0) + own;
+        let width = |hang: (f64, f64)| {
+            let gaps = (columns - 1.0) * gap(hang) + hang.1;
             ((area.width() - once - own - gaps) / columns).max(40.0)
         };
         // Labels at the ends of the axis hang over; their width is known once there is a scale.
-        let mut x = scale(width(20.0));
-        let overhang = overhang(&x, width(20.0));
-        x = scale(width(overhang));
-        let step = width(overhang) + GAP.max(overhang * 2.0) + own;
+        let guess = width((20.0, 20.0));
+        let hang = overhang(&scale(guess), guess);
+        let wide = width(hang);
+        let x = scale(wide);
         let areas = (0..self.count).map(|i| {
-            let left = area.left + once + own + (i % self.columns) as f64 * step;
-            let top =
-                area.top + Y_TITLE + (i / self.columns) as f64 * self.row_height() + self.head;
+            let column = (i % self.columns) as f64;
+            let row = (i / self.columns) as f64;
+            let left = area.left + once + own + column * (wide + gap(hang));
+            let top = area.top + Y_TITLE + row * self.row_height() + self.head;
             Area {
                 left,
                 top,
-                right: left + width(overhang),
+                right: left + wide,
                 bottom: top + self.high,
             }
         });
@@ -115,11 +117,15 @@ impl Tiles {
     }
 }
 
-/// How far the label at the end of an axis reaches beyond it.
-fn overhang(x: &Scale, width: f64) -> f64 {
+/// How far the labels at both ends of an axis reach beyond it.
+fn overhang(x: &Scale, width: f64) -> (f64, f64) {
     let beyond = x.ticks.iter().filter_map(|tick| {
         let half = text::width(&tick.label, TICK, false) / 2.0;
-        Some(half - (1.0 - x.at(tick.value)?) * width)
+        let at = x.at(tick.value)? * width;
+        Some((half - at, half - (width - at)))
     });
-    beyond.fold(0.0, f64::max).ceil() + 2.0
+    let (left, right) = beyond.fold((0.0, 0.0), |most: (f64, f64), label| {
+        (most.0.max(label.0), most.1.max(label.1))
+    });
+    (left.ceil() + 2.0, right.ceil() + 2.0)
 }
