@@ -6,10 +6,10 @@ use clap::Args;
 
 use super::error::Failure;
 use super::output::{ColorChoice, Format, OutputArgs, print};
-use super::products::{Products, figures};
+use super::products::{self, Products, figures};
+use crate::experiment::Experiment;
 use crate::experiment::results::Results;
 use crate::experiment::run::Stamp;
-use crate::experiment::{self, Experiment};
 use crate::report::figures::{Figure, registry};
 use crate::report::grid::{Grid, Paint, paint};
 use crate::report::list::List;
@@ -106,7 +106,7 @@ fn table(path: &Path) -> PathBuf {
 /// The experiment that the table is of.
 fn find(args: &PlotArgs, table: &Path) -> Result<Experiment, Failure> {
     let beside = table.with_file_name("experiment.yaml");
-    let stamp = Stamp::read(&table.with_extension("json"));
+    let stamp = Stamp::beside(table);
     let stamped = || stamp.as_ref().map(|stamp| PathBuf::from(&stamp.file));
     let file = match &args.experiment {
         Some(file) => file.clone(),
@@ -119,7 +119,7 @@ fn find(args: &PlotArgs, table: &Path) -> Result<Experiment, Failure> {
             ))
         })?,
     };
-    experiment::read(&file, &[]).map_err(|error| Failure::input(&error))
+    products::read(&file)
 }
 
 fn list(format: Format) -> Result<(), Failure> {

@@ -5,10 +5,10 @@ use std::path::{Path, PathBuf};
 
 use super::error::Failure;
 use super::output::write_file;
-use crate::experiment::Experiment;
 use crate::experiment::analysis::{Analysis, analyse};
 use crate::experiment::published::Published;
 use crate::experiment::results::Results;
+use crate::experiment::{self, Experiment};
 use crate::report::experiment::{markdown, summary};
 use crate::report::figures::{self, Drawn, Figure};
 use crate::report::png;
@@ -20,6 +20,18 @@ const SCALE: f64 = 2.0;
 pub struct Products {
     pub analysis: Analysis,
     pub drawn: Drawn,
+}
+
+/// Reads an experiment, its `figures:` checked against those there are.
+///
+/// # Errors
+/// [`Failure::Input`] with every mistake in its place.
+pub fn read(file: &Path) -> Result<Experiment, Failure> {
+    let names: Vec<&str> = figures::registry()
+        .iter()
+        .map(|figure| figure.name)
+        .collect();
+    experiment::read(file, &names).map_err(|error| Failure::input(&error))
 }
 
 /// The figures to draw: those asked for, else those that the experiment lists, else all.

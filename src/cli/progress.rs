@@ -1,8 +1,9 @@
 //! A progress bar that appears after a second, and only on a terminal.
 
+use std::fmt::Write;
 use std::time::{Duration, Instant};
 
-use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use indicatif::{ProgressBar, ProgressDrawTarget, ProgressState, ProgressStyle};
 
 /// Work shorter than this shows no bar.
 const PATIENCE: Duration = Duration::from_secs(1);
@@ -17,10 +18,13 @@ impl Progress {
     /// `total` pieces of work, described by `what`.
     pub fn new(total: usize, what: &'static str) -> Self {
         let bar = ProgressBar::with_draw_target(Some(total as u64), ProgressDrawTarget::hidden());
-        if let Ok(style) =
-            ProgressStyle::with_template("{msg} {wide_bar} {pos}/{len} {per_sec} {eta}")
+        if let Ok(style) = ProgressStyle::with_template("{msg} {wide_bar} {pos}/{len} {rate} {eta}")
         {
-            bar.set_style(style);
+            bar.set_style(
+                style.with_key("rate", |state: &ProgressState, to: &mut dyn Write| {
+                    let _ = write!(to, "{:.0}/s", state.per_sec());
+                }),
+            );
         }
         bar.set_message(what);
         Self {

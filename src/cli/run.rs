@@ -8,9 +8,9 @@ use super::error::Failure;
 use super::output;
 use super::products::{self, Products};
 use super::progress::Progress;
+use crate::experiment::Experiment;
 use crate::experiment::results::{Results, Table};
 use crate::experiment::run::{self, Observer, RunError, RunOptions, Shard};
-use crate::experiment::{self, Experiment};
 use crate::report::experiment::brief;
 use crate::report::figures::Figure;
 
@@ -76,8 +76,7 @@ impl Observer for Progress {
 }
 
 pub fn run(args: &RunArgs) -> Result<(), Failure> {
-    let experiment =
-        experiment::read(&args.experiment, &[]).map_err(|error| Failure::input(&error))?;
+    let experiment = products::read(&args.experiment)?;
     if args.dry_run {
         return dry(&experiment, args.shard);
     }

@@ -100,6 +100,13 @@ fn mistakes_have_their_codes_and_remedies() {
         text.contains("--> broken.yaml:10:42") && text.contains("did you mean `fusion-ring`?"),
         "{text}"
     );
+    let figures = crate::SMALL.to_owned() + "figures: [bandwith]\n";
+    fs::write(path.join("broken.yaml"), figures).unwrap();
+    let text = said(path, "run broken.yaml", 3);
+    assert!(
+        text.contains("--> broken.yaml:17:11") && text.contains("did you mean `bandwidth`?"),
+        "{text}"
+    );
     let text = said(path, "run nowhere.yaml", 3);
     assert!(
         text.starts_with("error: cannot read the experiment `nowhere.yaml`: there is no such file"),
