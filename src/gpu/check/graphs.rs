@@ -12,7 +12,7 @@ const FLAG: u64 = 256;
 const EPOCH: u64 = 512;
 const DATA: u64 = 1 << 20;
 const BYTES: u64 = 64 << 10;
-const REPLAYS: u32 = 3;
+const REPLAYS: u32 = 20;
 /// Replays of a timing.
 const TIMED: u32 = 50;
 

@@ -186,16 +186,21 @@ fn product(
     gemms.run(stream, &problem, regions, bench.at(128 * MIB, WORKSPACE)?)?;
     stream.finish(LIMIT, "a GEMM")?;
     let found = bench.elements(dtype, 32 * MIB, ld[2], (m, n))?;
-    let value = |seed, row, col| Ok::<f64, GpuError>(f64::from(element(dtype, seed, row, col)?));
+    let host = |seed, rows: u64, cols: u64| {
+        (0..rows * cols)
+            .map(|i| element(dtype, seed, i / cols, i % cols).map(f64::from))
+            .collect::<Result<Vec<_>, _>>()
+    };
+    let (a, b, c) = (host(1, m, k)?, host(2, k, n)?, host(3, m, n)?);
+    let (n, k) = (n as usize, k as usize);
     let (mut squared, mut reference) = (0.0, 0.0);
     for (i, found) in found.iter().enumerate() {
-        let (row, col) = (i as u64 / n, i as u64 % n);
-        let mut sum = if accumulate { value(3, row, col)? } else { 0.0 };
-        for at in 0..k {
-            sum += value(1, row, at)? * value(2, at, col)?;
-        }
-        squared += (f64::from(*found) - sum).powi(2);
-        reference += sum * sum;
+        let (row, col) = (i / n, i % n);
+        let start = if accumulate { c[i] } else { 0.0 };
+        let sum: f64 = (0..k).map(|at| a[row * k + at] * b[at * n + col]).sum();
+        let expected = start + sum;
+        squared += (f64::from(*found) - expected).powi(2);
+        reference += expected * expected;
     }
     Ok((squared / reference).sqrt())
 }

@@ -17,6 +17,8 @@ const FLAG: u64 = 256;
 const BOARD: u64 = 1024;
 const DATA: u64 = 1 << 20;
 const BYTES: u64 = 1 << 20;
+/// Copies of each pair, with fresh data each time.
+const COPIES: u64 = 40;
 
 /// Ordered pairs of different GPUs.
 fn pairs<'a>(benches: &'a Benches<'_>) -> impl Iterator<Item = (&'a Bench, &'a Bench)> {
@@ -50,7 +52,7 @@ pub fn copies(benches: &Benches<'_>) -> Result<String, GpuError> {
             "kernel pull",
             "host",
         ];
-        for (way, seed) in ways.into_iter().zip(30..) {
+        for (way, seed) in ways.into_iter().cycle().zip(30..30 + COPIES) {
             if !open && way.starts_with("kernel") {
                 closed += 1;
                 continue;

@@ -108,13 +108,11 @@ pub fn single(bench: &Bench) -> Result<String, GpuError> {
     let megahertz = f64::from(words[0]) / f64::from(words[2].max(1)) * 1e3;
     let flops = 2.0 * (edge as f64).powi(3);
     Ok(format!(
-        "8192³ bf16 {:.0} µs = {:.0} TFLOP/s (tile {:?}, {:?} stages, cluster {:?}; first guess {:?}); local copy {:.0} GB/s by the driver, by blocks {} GB/s; {megahertz:.0} MHz",
+        "8192³ bf16 {:.0} µs = {:.0} TFLOP/s ({}; first guess {}); local copy {:.0} GB/s by the driver, by blocks {} GB/s; {megahertz:.0} MHz",
         gemm * 1e6,
         flops / gemm / 1e12,
-        chosen.config.tile,
-        chosen.config.stages,
-        chosen.config.cluster,
-        guess.config.tile,
+        chosen.config,
+        guess.config,
         rate(engine),
         kernels.join(", "),
     ))

@@ -1,5 +1,7 @@
 //! What cuBLASLt's numbers for an algorithm mean.
 
+use std::fmt;
+
 use crate::gpu::raw::lt::{Algo, AlgoNumbers, numbers};
 
 /// Rows and columns of tile n + 1, as the library counts them, up to CUDA 13.2.
@@ -36,6 +38,28 @@ impl Config {
             split_k: numbers.split_k.max(1),
             cluster: cluster(numbers.cluster).map(turn),
             numbers,
+        }
+    }
+}
+
+impl fmt::Display for Config {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.tile {
+            Some((rows, cols)) => write!(f, "tile {rows}×{cols}")?,
+            None => write!(f, "tile no. {}", self.numbers.tile)?,
+        }
+        match self.stages {
+            Some((depth, Some(count))) => write!(f, ", {count} stages of {depth}")?,
+            Some((depth, None)) => write!(f, ", stages of {depth}")?,
+            None => write!(f, ", stages no. {}", self.numbers.stages)?,
+        }
+        if self.split_k > 1 {
+            write!(f, ", k in {} parts", self.split_k)?;
+        }
+        match self.cluster {
+            Some((1, 1)) => Ok(()),
+            Some((rows, cols)) => write!(f, ", clusters of {rows}×{cols}"),
+            None => write!(f, ", clusters no. {}", self.numbers.cluster),
         }
     }
 }
@@ -118,5 +142,9 @@ mod tests {
         assert_eq!(config.tile, Some((256, 128)));
         assert_eq!(config.cluster, Some((1, 2)));
         assert_eq!(config.split_k, 1);
+        assert_eq!(
+            config.to_string(),
+            "tile 256×128, stages of 128, clusters of 1×2"
+        );
     }
 }

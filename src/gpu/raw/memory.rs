@@ -3,10 +3,11 @@
 use std::ffi::c_void;
 use std::ptr;
 use std::rc::Rc;
+use std::time::Duration;
 
 use cudarc::driver::sys::{self, CUresult};
 
-use super::{Gpu, check};
+use super::{Gpu, check, stream};
 use crate::gpu::GpuError;
 
 /// An address inside an allocation and the bytes that are left from there on.
@@ -90,6 +91,9 @@ impl Region {
     }
 }
 
+/// The limit of an upload, far beyond what any takes.
+const UPLOAD_LIMIT: Duration = Duration::from_secs(30);
+
 /// Plain memory of a GPU, which peers can be allowed to reach.
 #[derive(Debug)]
 pub struct Memory {
@@ -136,16 +140,26 @@ impl Memory {
         &self.gpu
     }
 
-    /// Copies `data` to `offset` and waits for it; not ordered with streams.
+    /// Copies `data` to `offset` and waits until it is there; not ordered with streams.
     ///
     /// # Errors
-    /// [`GpuError::Bounds`], and the driver's.
+    /// [`GpuError::Bounds`], [`GpuError::Timeout`], and the driver's.
     pub fn upload(&self, offset: u64, data: &[u8]) -> Result<(), GpuError> {
         let to = self.region.cut(offset, data.len() as u64)?;
         self.gpu.enter()?;
         // SAFETY: both ranges are `data.len()` bytes long; the call returns when the source is read.
         check("cuMemcpyHtoD", unsafe {
             sys::cuMemcpyHtoD_v2(to.address, data.as_ptr().cast::<c_void>(), data.len())
+        })?;
+        // The call returns when the data have left `data`, which may be before they arrive, and our
+        // streams are not ordered with the default stream that carries them.
+        stream::poll(&self.gpu, UPLOAD_LIMIT, "an upload", || {
+            self.gpu.enter()?;
+            // SAFETY: null is the default stream of the current context.
+            match unsafe { sys::cuStreamQuery(ptr::null_mut()) } {
+                CUresult::CUDA_ERROR_NOT_READY => Ok(false),
+                code => check("cuStreamQuery", code).map(|()| true),
+            }
         })
     }
 
