@@ -4,3 +4,5 @@
 mod bad;
 #[path = "support/corpus.rs"]
 mod corpus;
+#[path = "calibrate/recover.rs"]
+mod recover;

@@ -2,6 +2,8 @@
 
 #[path = "cli/errors.rs"]
 mod errors;
+#[path = "cli/fit.rs"]
+mod fit;
 #[path = "cli/gpu.rs"]
 mod gpu;
 #[path = "cli/lists.rs"]

@@ -1,13 +1,16 @@
 //! From measurements to parameters: least squares, bootstrap intervals, error figures.
 //!
-//! [`fit`] finds the overhead of overlapping, alpha and beta, from times; [`nnls`] is the solver
-//! under it; [`table`] reads the times; [`metrics`] says how far predictions and choices are from the truth; [`bootstrap`]
-//! how sure such a number is.
+//! [`table`] reads times, [`mod@points`] sets beside them what the closed forms say without overhead,
+//! [`groups`] sorts them by what shares an overhead, and [`fit`] finds alpha and beta of each group,
+//! by way of [`nnls`]. [`metrics`] says how far predictions and choices are from the truth,
+//! [`bootstrap`] how sure such a number is.
 
 pub mod bootstrap;
 pub mod fit;
+pub mod groups;
 pub mod metrics;
 pub mod nnls;
+pub mod points;
 pub mod table;
 
 /// Where a case falls in \[0, 1), by a hash of its name and a seed: the same on every machine and in

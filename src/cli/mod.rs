@@ -8,6 +8,7 @@ mod compare;
 mod completions;
 mod error;
 mod evaluate;
+mod fit;
 mod gpu;
 mod gpus;
 mod merge;
@@ -53,6 +54,8 @@ enum Command {
     Run(run::RunArgs),
     /// Join the tables of an experiment's shards
     Merge(merge::MergeArgs),
+    /// Fit the overheads of overlapping to measured times
+    Fit(fit::FitArgs),
     /// List, show, draw and check machines
     Topology(topology::TopologyArgs),
     /// List the strategies and what they do
@@ -103,6 +106,7 @@ fn run(cli: Cli) -> Result<(), Failure> {
         Command::Sensitivity(args) => sensitivity::run(&args),
         Command::Run(args) => run::run(&args),
         Command::Merge(args) => merge::run(&args),
+        Command::Fit(args) => fit::run(&args),
         Command::Topology(args) => topology::run(&args),
         Command::Strategies(args) => strategies::run(&args),
         Command::Gpu(args) => gpu::run(&args),

@@ -7,6 +7,7 @@
 pub mod csv;
 pub mod experiment;
 pub mod figures;
+pub mod fit;
 #[cfg(test)]
 mod fixture;
 pub mod grid;

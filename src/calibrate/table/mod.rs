@@ -5,7 +5,7 @@
 //! `m`, `n`, `k` (or `bytes`, for bare collectives), `tp`, `dtype`, `strategy` and `makespan_s` (or
 //! `seconds`); `launch`, `weight` and `skipped` may be there. A column named like a path of `--set`
 //! (`links.pcie.bandwidth`) changes the row's machine. A row without a time whose `skipped` says
-//! why is passed over.
+//! why is passed over, and so is a line that repeats the header.
 //!
 //! ```
 //! use duet::calibrate::table;
@@ -59,7 +59,7 @@ pub struct Row {
     pub seconds: f64,
     /// Above 0; 1 where the file has none.
     pub weight: f64,
-    /// Where its topology, operator and strategy stand.
+    /// Where its topology, ranks and strategy stand.
     pub places: Places,
 }
 
@@ -67,7 +67,7 @@ pub struct Row {
 #[derive(Clone, Debug)]
 pub struct Places {
     pub topology: Span,
-    pub operator: Span,
+    pub tp: Span,
     pub strategy: Span,
 }
 
@@ -137,6 +137,18 @@ pub fn parse(file: &str, text: &str) -> Result<Table, TableError> {
     }
 }
 
+/// Outputs written one after another into a file repeat the header.
+fn is_header(record: &csv::Record<'_>, header: &csv::Record<'_>) -> bool {
+    let texts = |record: &csv::Record<'_>| -> Vec<String> {
+        record
+            .cells
+            .iter()
+            .map(|cell| cell.text.to_string())
+            .collect()
+    };
+    record.cells[0].text == header.cells[0].text && texts(record) == texts(header)
+}
+
 fn fill(table: &mut Table, text: &str, found: &mut Diagnostics) {
     let mut records = csv::records(text);
     let header = match records.next() {
@@ -160,6 +172,9 @@ fn fill(table: &mut Table, text: &str, found: &mut Diagnostics) {
         let start = record.span().start;
         line += text[counted..start].matches('\n').count();
         counted = start;
+        if is_header(&record, &header) {
+            continue;
+        }
         match columns.row(&record, found) {
             Some(row::Read::Time(row)) => table.rows.push(Row { line, ..*row }),
             Some(row::Read::Skipped) => table.skipped += 1,

@@ -83,7 +83,7 @@ impl Columns {
             weight: weight?,
             places: Places {
                 topology: place(Name::Topology),
-                operator: place(Name::Operator),
+                tp: place(Name::Tp),
                 strategy: place(Name::Strategy),
             },
         })))
