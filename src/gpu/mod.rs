@@ -17,6 +17,7 @@ mod error;
 pub mod info;
 pub mod kernels;
 pub mod lt;
+pub mod plan;
 pub mod raw;
 
 mod session;

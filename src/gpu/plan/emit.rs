@@ -1,0 +1,128 @@
+//! Work in issue order, each with the waits that nothing else implies.
+
+use super::clock::Clocks;
+use super::{StreamId, What};
+use crate::schedule::{Dep, TaskId, Via};
+
+/// How a step learns of the end of another.
+#[derive(Copy, Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Signal {
+    Event,
+    Flag,
+}
+
+/// The end of a step, needed by another.
+#[derive(Copy, Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct Need {
+    pub step: usize,
+    pub signal: Signal,
+}
+
+impl Need {
+    pub(super) fn event(step: usize) -> Self {
+        Self {
+            step,
+            signal: Signal::Event,
+        }
+    }
+}
+
+/// A step that does something, with its waits.
+#[derive(Debug)]
+pub(super) struct Work {
+    pub stream: StreamId,
+    pub task: TaskId,
+    pub what: What,
+    pub waits: Vec<Need>,
+}
+
+/// Work so far.
+#[derive(Debug, Default)]
+pub(super) struct Emitter {
+    pub works: Vec<Work>,
+    pub clocks: Clocks,
+    /// By task: the steps with which it ends.
+    ends: Vec<Vec<usize>>,
+}
+
+impl Emitter {
+    /// Appends a step that begins after all `needs`. Returns its number.
+    pub(super) fn step(
+        &mut self,
+        stream: StreamId,
+        task: TaskId,
+        what: What,
+        needs: &[Need],
+    ) -> usize {
+        let waits = self.await_all(stream, needs);
+        self.append(Work {
+            stream,
+            task,
+            what,
+            waits,
+        })
+    }
+
+    /// Appends the members of one call, `(stream, task, what, needs)`, which begin together.
+    pub(super) fn together(&mut self, members: Vec<(StreamId, TaskId, What, Vec<Need>)>) -> usize {
+        let first = self.works.len();
+        let mut works = Vec::with_capacity(members.len());
+        for (stream, task, what, needs) in members {
+            works.push(Work {
+                stream,
+                task,
+                what,
+                waits: self.await_all(stream, &needs),
+            });
+        }
+        let streams: Vec<StreamId> = works.iter().map(|w| w.stream).collect();
+        self.clocks.meet(&streams);
+        for work in works {
+            self.append(work);
+        }
+        first
+    }
+
+    /// The next step of `stream` begins after all `needs`; returns those to be awaited. The latest
+    /// come first, as they may imply earlier ones and never the other way round.
+    fn await_all(&mut self, stream: StreamId, needs: &[Need]) -> Vec<Need> {
+        let mut needs = needs.to_vec();
+        // Of two ways to learn of one end the flag is what the schedule asks for.
+        needs.sort_unstable_by(|a, b| b.cmp(a));
+        needs.dedup_by_key(|need| need.step);
+        needs.retain(|need| {
+            let new = !self.clocks.knows(stream, need.step);
+            if new {
+                self.clocks.wait(stream, need.step);
+            }
+            new
+        });
+        needs
+    }
+
+    fn append(&mut self, work: Work) -> usize {
+        let step = self.clocks.push(work.stream);
+        self.works.push(work);
+        step
+    }
+
+    /// The next task in order ends with these steps.
+    pub(super) fn end(&mut self, steps: Vec<usize>) {
+        self.ends.push(steps);
+    }
+
+    /// The steps with which a task ends.
+    pub(super) fn ends(&self, task: TaskId) -> &[usize] {
+        &self.ends[task.index()]
+    }
+
+    /// What a dependency asks for.
+    pub(super) fn needs(&self, dep: &Dep) -> impl Iterator<Item = Need> + '_ {
+        let signal = match dep.via {
+            Via::Lane | Via::Launch | Via::Event => Signal::Event,
+            Via::StreamFlag | Via::KernelFlag => Signal::Flag,
+        };
+        let ends = self.ends[dep.task.index()].iter();
+        ends.map(move |&step| Need { step, signal })
+    }
+}

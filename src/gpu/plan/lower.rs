@@ -1,0 +1,378 @@
+//! From a schedule to a plan.
+
+use rustc_hash::FxHashMap;
+
+use super::arena::Layout;
+use super::emit::{Emitter, Need};
+use super::options::Options;
+use super::signals::{Signals, signals};
+use super::standalone::{Standalone, standalone};
+use super::streams::Streams;
+use super::transfer::{Rings, Transfer};
+use super::{Area, Call, CallId, GemmShape, Gpu, Party, Plan, StreamId, What};
+use crate::schedule::verify::{GpuSms, Limits, Verified, VerifyError, verify};
+use crate::schedule::{
+    CollectiveId, Compute, ComputeId, Lane, Rank, Schedule, Slice, TaskId, Work,
+};
+
+/// Streams that one GPU serves independently of one another; of its 32 queues a few are left to
+/// the collective library and to the watchdog.
+pub const MOST_STREAMS: usize = 28;
+
+/// Why a schedule is not performed.
+#[derive(Clone, Debug, PartialEq, thiserror::Error)]
+pub enum LowerError {
+    /// A setting that means nothing.
+    #[error("{problem}")]
+    Option { problem: String },
+    /// The verifier refuses it.
+    #[error("the schedule is wrong: {0}")]
+    Schedule(VerifyError),
+    /// The verifier refuses what would be run in its place.
+    #[error("the schedule cannot run on these GPUs: {0}")]
+    Lowered(VerifyError),
+    /// Streams would block one another.
+    #[error(
+        "GPU {gpu} would need {streams} streams, more than {MOST_STREAMS}; use a strategy with fewer lanes, fewer ranks, or another path"
+    )]
+    TooManyStreams { gpu: u32, streams: usize },
+    /// Not addressable.
+    #[error(
+        "buffer {buffer} of rank {rank} leaves the address space of GPU {gpu}; use a smaller shape"
+    )]
+    TooLarge { buffer: String, rank: u16, gpu: u32 },
+}
+
+/// Lowers `schedule` for the GPUs of its placement.
+///
+/// `sms` gives the SMs of a GPU by its number: collectives hold theirs while they wait for one
+/// another, and must leave room for what they wait for. Without it that is not checked.
+///
+/// Lanes of virtual ranks share streams ([`Plan::shared`]) where a GPU would need more than
+/// [`MOST_STREAMS`].
+///
+/// # Errors
+/// [`LowerError`], a sentence.
+pub fn lower(
+    schedule: &Schedule,
+    options: &Options,
+    sms: Option<&dyn Fn(u32) -> GpuSms>,
+) -> Result<Plan, LowerError> {
+    options.check()?;
+    // Without any budget the verifier still checks structure and order.
+    let budget = match options.verify {
+        true => Limits::BUDGET,
+        false => 0,
+    };
+    let limits = Limits { budget, sms: None };
+    let verified = verify(schedule, &limits).map_err(LowerError::Schedule)?;
+    let alone = standalone(schedule, options);
+    let limits = Limits { budget, sms };
+    let runs = verify(&alone.schedule, &limits).map_err(LowerError::Lowered)?;
+    let yes = |v: &Verified| matches!(v, Verified::Yes { .. });
+    let verified = yes(&verified) && yes(&runs);
+    let plan = Lowering::new(&alone, options, false)?.plan(options, verified);
+    match most_streams(&plan) {
+        (_, streams) if streams <= MOST_STREAMS => Ok(plan),
+        _ => {
+            let plan = Lowering::new(&alone, options, true)?.plan(options, verified);
+            match most_streams(&plan) {
+                (gpu, streams) if streams > MOST_STREAMS => {
+                    Err(LowerError::TooManyStreams { gpu, streams })
+                }
+                _ => Ok(plan),
+            }
+        }
+    }
+}
+
+/// The GPU with the most streams, and how many.
+fn most_streams(plan: &Plan) -> (u32, usize) {
+    let on = |gpu: usize| plan.streams.iter().filter(|s| s.gpu.index() == gpu).count();
+    let counts = plan.gpus.iter().enumerate().map(|(g, &gpu)| (gpu, on(g)));
+    counts.max_by_key(|&(_, streams)| streams).unwrap_or((0, 0))
+}
+
+struct Lowering<'a> {
+    schedule: &'a Schedule,
+    origin: &'a [TaskId],
+    share: bool,
+    gpus: Vec<u32>,
+    layout: Layout,
+    streams: Streams<'a>,
+    out: Emitter,
+    rings: Rings,
+    groups: Vec<Vec<Rank>>,
+    calls: Vec<Call>,
+    /// By rank: its parts in calls so far, as steps.
+    called: FxHashMap<Rank, Vec<usize>>,
+    gemms: Vec<GemmShape>,
+}
+
+impl<'a> Lowering<'a> {
+    fn new(alone: &'a Standalone, options: &Options, share: bool) -> Result<Self, LowerError> {
+        let schedule = &alone.schedule;
+        let mut gpus = schedule.placement.clone();
+        gpus.sort_unstable();
+        gpus.dedup();
+        let mut groups: Vec<Vec<Rank>> = schedule
+            .collectives
+            .iter()
+            .map(|c| by_rank(c.members.iter().map(|m| m.rank)))
+            .collect();
+        groups.sort();
+        groups.dedup();
+        let mut lowering = Self {
+            layout: Layout::new(schedule, &gpus)?,
+            streams: Streams::new(schedule, share),
+            schedule,
+            origin: &alone.origin,
+            share,
+            gpus,
+            out: Emitter::default(),
+            rings: Rings::default(),
+            groups,
+            calls: Vec::with_capacity(schedule.collectives.len()),
+            called: FxHashMap::default(),
+            gemms: Vec::new(),
+        };
+        lowering.tasks(options);
+        Ok(lowering)
+    }
+
+    fn gpu(&self, rank: Rank) -> Gpu {
+        let number = self.schedule.placement[usize::from(rank.0)];
+        Gpu(self.gpus.partition_point(|&g| g < number) as u32)
+    }
+
+    fn stream(&mut self, id: TaskId) -> StreamId {
+        let task = self.schedule.task(id);
+        let gpu = self.gpu(task.rank);
+        self.streams.lane(gpu, task.rank, task.lane)
+    }
+
+    /// Appends the steps of all tasks.
+    fn tasks(&mut self, options: &Options) {
+        let mut tails: FxHashMap<(Rank, Lane), TaskId> = FxHashMap::default();
+        let mut next = 0;
+        while next < self.schedule.tasks.len() {
+            let id = TaskId(next as u32);
+            let count = match self.schedule.task(id).work {
+                Work::Collective(c) => self.schedule.collectives[c.index()].members.len(),
+                _ => 1,
+            };
+            let mut needs = Vec::with_capacity(count);
+            for id in (next..next + count).map(|t| TaskId(t as u32)) {
+                let task = self.schedule.task(id);
+                let before = tails.insert((task.rank, task.lane), id);
+                let ends = before.iter().flat_map(|&t| self.out.ends(t));
+                let mut all: Vec<Need> = ends.map(|&step| Need::event(step)).collect();
+                all.extend(
+                    self.schedule
+                        .deps(id)
+                        .iter()
+                        .flat_map(|d| self.out.needs(d)),
+                );
+                needs.push(all);
+            }
+            match self.schedule.task(id).work {
+                Work::Collective(c) => self.collective(c, id, needs),
+                Work::Transfer { from, to, mover } => {
+                    let known = needs.concat();
+                    let mut needs = known.clone();
+                    let task = self.schedule.task(id);
+                    for slice in [&from, &to] {
+                        self.calls_have_ended(self.schedule.rank_of(slice), &known, &mut needs);
+                    }
+                    let transfer = Transfer {
+                        task: self.origin[id.index()],
+                        lane: (task.rank, task.lane),
+                        gpu: self.gpu(task.rank),
+                        from: self.layout.area(&from),
+                        to: self.layout.area(&to),
+                        mover,
+                        needs: &needs,
+                        element: self.schedule.operator.dtype.size(),
+                    };
+                    let (streams, rings) = (&mut self.streams, &mut self.rings);
+                    let ends = transfer.emit(&mut self.out, streams, rings, options.path);
+                    self.out.end(ends);
+                }
+                Work::Compute(c) => {
+                    let stream = self.stream(id);
+                    let what = self.compute(c);
+                    let task = self.origin[id.index()];
+                    let known = needs.concat();
+                    let mut needs = known.clone();
+                    self.calls_have_ended(self.schedule.task(id).rank, &known, &mut needs);
+                    let step = self.out.step(stream, task, what, &needs);
+                    self.out.end(vec![step]);
+                }
+            }
+            next += count;
+        }
+    }
+
+    /// Adds to `needs` of a task that touches the memory of `rank`. A schedule's collective ends for
+    /// all members at once, a library's does not: who follows one member, as `known` says, and
+    /// touches the memory of another waits for that other too.
+    fn calls_have_ended(&self, rank: Rank, known: &[Need], needs: &mut Vec<Need>) {
+        for &step in self.called.get(&rank).into_iter().flatten() {
+            let What::Collective { call, member } = self.out.works[step].what else {
+                continue;
+            };
+            let first = step - usize::from(member);
+            let mut members = first..first + self.calls[call.index()].members.len();
+            let after = |s: usize| {
+                known
+                    .iter()
+                    .any(|need| self.out.clocks.before(s, need.step))
+            };
+            if members.any(after) {
+                needs.push(Need::event(step));
+            }
+        }
+    }
+
+    /// Appends the members' steps in the order of their ranks; `first` is their first task, and
+    /// `needs` are in task order.
+    fn collective(&mut self, id: CollectiveId, first: TaskId, mut needs: Vec<Vec<Need>>) {
+        let group = &self.schedule.collectives[id.index()];
+        let ranks = by_rank(group.members.iter().map(|m| m.rank));
+        let call = CallId(self.calls.len() as u32);
+        let mut members = group.members.clone();
+        members.sort_unstable_by_key(|m| m.rank);
+        let known = needs.concat();
+        let mut parties = Vec::with_capacity(members.len());
+        let mut steps = Vec::with_capacity(members.len());
+        for (i, member) in members.iter().enumerate() {
+            let stream = self.stream(member.task);
+            let what = What::Collective {
+                call,
+                member: i as u16,
+            };
+            let task = self.origin[member.task.index()];
+            let mut needs = std::mem::take(&mut needs[member.task.index() - first.index()]);
+            self.calls_have_ended(member.rank, &known, &mut needs);
+            steps.push((stream, task, what, needs));
+            parties.push(Party {
+                rank: member.rank,
+                stream,
+                input: self.layout.area(&member.input),
+                output: self.layout.area(&member.output),
+            });
+        }
+        let base = self.out.together(steps);
+        for (i, member) in members.iter().enumerate() {
+            self.called.entry(member.rank).or_default().push(base + i);
+        }
+        // Tasks end in task order.
+        for task in (first.0..first.0 + members.len() as u32).map(TaskId) {
+            let at = members.iter().position(|m| m.task == task).unwrap_or(0);
+            self.out.end(vec![base + at]);
+        }
+        self.calls.push(Call {
+            kind: group.kind,
+            sms: group.sms,
+            group: self.groups.partition_point(|g| *g < ranks) as u32,
+            members: parties,
+        });
+    }
+
+    fn compute(&mut self, id: ComputeId) -> What {
+        let area = |slice: &Slice| self.layout.area(slice);
+        match &self.schedule.computes[id.index()] {
+            Compute::Gemm {
+                a,
+                b,
+                out,
+                accumulate,
+                sms,
+                ..
+            } => {
+                let (a, b, out) = (area(a), area(b), area(out));
+                self.gemms.push(shape([&a, &b, &out], *accumulate, *sms));
+                What::Gemm {
+                    a,
+                    b,
+                    out,
+                    accumulate: *accumulate,
+                    sms: *sms,
+                }
+            }
+            Compute::Reduce { inputs, out } => What::Add {
+                inputs: inputs.iter().map(area).collect(),
+                out: area(out),
+            },
+            Compute::Pointwise {
+                inputs,
+                out,
+                bytes,
+                flops,
+            } => What::Pointwise {
+                inputs: inputs.iter().map(area).collect(),
+                out: area(out),
+                bytes: *bytes,
+                flops: *flops,
+            },
+        }
+    }
+
+    fn plan(mut self, options: &Options, verified: bool) -> Plan {
+        let origin = StreamId(0);
+        if self.streams.list.is_empty() {
+            // A run of nothing still begins and ends somewhere.
+            self.streams.lane(Gpu(0), Rank(0), Lane(0));
+        }
+        let streams = self.streams.list;
+        let Signals {
+            steps,
+            events,
+            flags,
+            fork,
+            join,
+        } = signals(self.out, &streams, origin, options.flag_and_event());
+        self.gemms.sort_unstable();
+        self.gemms.dedup();
+        Plan {
+            dtype: self.schedule.operator.dtype,
+            mode: options.mode,
+            verified,
+            gpus: self.gpus,
+            streams,
+            shared: self.share,
+            origin,
+            fork,
+            steps,
+            join,
+            events,
+            flags,
+            arenas: self.layout.arenas,
+            places: self.layout.places,
+            staging: self.rings.list,
+            groups: self.groups,
+            collectives: self.calls,
+            gemms: self.gemms,
+        }
+    }
+}
+
+fn by_rank(ranks: impl Iterator<Item = Rank>) -> Vec<Rank> {
+    let mut ranks: Vec<Rank> = ranks.collect();
+    ranks.sort_unstable();
+    ranks
+}
+
+fn shape([a, b, out]: [&Area; 3], accumulate: bool, sms: u16) -> GemmShape {
+    let offsets = a.at | b.at | out.at | 256;
+    GemmShape {
+        gpu: out.gpu,
+        m: out.rows,
+        n: out.cols,
+        k: a.cols,
+        ld: [a.ld, b.ld, out.ld],
+        accumulate,
+        sms,
+        alignment: 1 << offsets.trailing_zeros(),
+    }
+}

@@ -1,0 +1,171 @@
+//! Waits as events and flags: one record for all who await a step by events, one flag word for
+//! all who await it on one GPU.
+
+use rustc_hash::FxHashMap;
+
+use super::emit::{Emitter, Signal, Work};
+use super::{EventId, Flag, FlagId, Fork, Gpu, Step, Stream, StreamId, What};
+
+/// The steps of a plan and what they signal with.
+pub(super) struct Signals {
+    pub steps: Vec<Step>,
+    pub events: Vec<Gpu>,
+    pub flags: Vec<Flag>,
+    pub fork: Fork,
+    pub join: Vec<(StreamId, EventId)>,
+}
+
+struct Raised<'a> {
+    streams: &'a [Stream],
+    events: Vec<Gpu>,
+    flags: Vec<Flag>,
+    event_of: FxHashMap<usize, EventId>,
+    flag_of: FxHashMap<(usize, Gpu), FlagId>,
+}
+
+impl Raised<'_> {
+    fn gpu(&self, stream: StreamId) -> Gpu {
+        self.streams[stream.index()].gpu
+    }
+
+    fn event(&mut self, stream: StreamId) -> EventId {
+        self.events.push(self.gpu(stream));
+        EventId(self.events.len() as u32 - 1)
+    }
+
+    /// The steps by which `work` awaits what it waits for.
+    fn awaits(&mut self, works: &[Work], work: &Work, (flag, event): (bool, bool)) -> Vec<What> {
+        let mut steps = Vec::new();
+        for need in &work.waits {
+            let writer = &works[need.step];
+            let asked = need.signal == Signal::Flag;
+            if asked && flag {
+                let gpu = self.gpu(work.stream);
+                let id = *self.flag_of.entry((need.step, gpu)).or_insert_with(|| {
+                    self.flags.push(Flag {
+                        gpu,
+                        writer: writer.stream,
+                        task: writer.task,
+                        readers: Vec::new(),
+                    });
+                    FlagId(self.flags.len() as u32 - 1)
+                });
+                let readers = &mut self.flags[id.index()].readers;
+                if !readers.contains(&work.stream) {
+                    readers.push(work.stream);
+                }
+                steps.push(What::AwaitFlag(id));
+            }
+            if !asked || event {
+                let id = match self.event_of.get(&need.step) {
+                    Some(&id) => id,
+                    None => {
+                        let id = self.event(writer.stream);
+                        self.event_of.insert(need.step, id);
+                        id
+                    }
+                };
+                steps.push(What::Await(id));
+            }
+        }
+        steps
+    }
+}
+
+/// Turns the waits of all work into steps; `kinds`: what stands for a flag, flag and event.
+pub(super) fn signals(
+    mut emitter: Emitter,
+    streams: &[Stream],
+    origin: StreamId,
+    kinds: (bool, bool),
+) -> Signals {
+    let works = std::mem::take(&mut emitter.works);
+    let mut raised = Raised {
+        streams,
+        events: Vec::new(),
+        flags: Vec::new(),
+        event_of: FxHashMap::default(),
+        flag_of: FxHashMap::default(),
+    };
+    let begin = raised.event(origin);
+    let mut awaits = Vec::with_capacity(works.len());
+    for work in &works {
+        let steps = raised.awaits(&works, work, kinds);
+        awaits.push(steps);
+    }
+    let mut flags_of: FxHashMap<usize, Vec<FlagId>> = FxHashMap::default();
+    for (&(step, _), &id) in &raised.flag_of {
+        flags_of.entry(step).or_default().push(id);
+    }
+    let mut first: Vec<Option<usize>> = vec![None; streams.len()];
+    let mut last: Vec<Option<usize>> = vec![None; streams.len()];
+    for (w, work) in works.iter().enumerate() {
+        first[work.stream.index()].get_or_insert(w);
+        last[work.stream.index()] = Some(w);
+    }
+    let ids = |streams: &[Stream]| (0..streams.len() as u32).map(StreamId);
+    let fork = ids(streams)
+        .filter(|&s| s != origin && first[s.index()].is_some_and(|w| awaits[w].is_empty()))
+        .collect();
+    // The latest first, as what ends late implies what ended before.
+    let mut tails: Vec<(usize, StreamId)> = ids(streams)
+        .filter_map(|s| Some((last[s.index()]?, s)))
+        .collect();
+    tails.sort_unstable_by(|a, b| b.cmp(a));
+    let mut join = Vec::new();
+    for (tail, stream) in tails {
+        if stream != origin && !emitter.clocks.knows(origin, tail) {
+            emitter.clocks.wait(origin, tail);
+            join.push((stream, raised.event(stream)));
+        }
+    }
+    let mut steps = Vec::with_capacity(2 * works.len());
+    let call = |w: usize| match works.get(w).map(|work| &work.what) {
+        Some(What::Collective { call, .. }) => Some(*call),
+        _ => None,
+    };
+    let mut next = 0;
+    while next < works.len() {
+        // The members of a call are submitted as one group, with nothing in between.
+        let mut end = next + 1;
+        while call(next).is_some() && call(end) == call(next) {
+            end += 1;
+        }
+        let push = |steps: &mut Vec<Step>, w: usize, what: What| {
+            steps.push(Step {
+                stream: works[w].stream,
+                task: works[w].task,
+                what,
+            });
+        };
+        for (w, awaits) in awaits.iter().enumerate().take(end).skip(next) {
+            for what in awaits {
+                push(&mut steps, w, what.clone());
+            }
+        }
+        for w in next..end {
+            push(&mut steps, w, works[w].what.clone());
+        }
+        for w in next..end {
+            if let Some(&id) = raised.event_of.get(&w) {
+                push(&mut steps, w, What::Record(id));
+            }
+            let mut flags = flags_of.remove(&w).unwrap_or_default();
+            flags.sort_unstable();
+            for id in flags {
+                push(&mut steps, w, What::WriteFlag(id));
+            }
+        }
+        next = end;
+    }
+    Signals {
+        steps,
+        events: raised.events,
+        flags: raised.flags,
+        fork: Fork {
+            event: begin,
+            streams: fork,
+        },
+        join,
+    }
+}

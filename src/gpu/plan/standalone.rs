@@ -1,0 +1,249 @@
+//! A schedule in which every task is work of its own: no kernel waits inside, and collectives
+//! that the library cannot perform are copies and sums.
+//!
+//! * The tile groups of a fused kernel become library GEMMs, one after another in their lane. A
+//!   kernel begins its groups in that order anyway, so no circle of waits can arise.
+//! * A wait by a kernel flag becomes one by a stream flag: the stream waits, not the kernel.
+//! * Copies within one GPU are kernels.
+//!
+//! The result is again a schedule: the verifier can check it, residency included.
+
+use rustc_hash::FxHashMap;
+
+use super::options::{Library, Options};
+use super::{exchange, order};
+use crate::schedule::{
+    Collective, CollectiveId, Compute, ComputeId, Dep, Lane, Member, Mover, Rank, Schedule, Slice,
+    Task, TaskId, Via, Work,
+};
+
+/// The schedule, and where its tasks come from.
+pub(super) struct Standalone {
+    pub schedule: Schedule,
+    /// By task: the task of the original.
+    pub origin: Vec<TaskId>,
+}
+
+/// Rewrites `schedule`, whose ids must be in range and whose waits form no circle.
+pub(super) fn standalone(schedule: &Schedule, options: &Options) -> Standalone {
+    let mut writer = Writer::new(schedule, options);
+    let scratch = exchange::Scratch::new(schedule, |c| !writer.calls(schedule, c));
+    let order = order::issue(schedule);
+    let mut next = 0;
+    while let Some(&task) = order.get(next) {
+        match schedule.task(task).work {
+            Work::Collective(c) => {
+                writer.collective(schedule, c, &scratch);
+                next += schedule.collectives[c.index()].members.len();
+            }
+            work => {
+                writer.single(schedule, task, work);
+                next += 1;
+            }
+        }
+    }
+    Standalone {
+        schedule: writer.out,
+        origin: writer.origin,
+    }
+}
+
+/// Appends tasks to the new schedule.
+pub(super) struct Writer {
+    pub out: Schedule,
+    origin: Vec<TaskId>,
+    /// By task of the original: the new tasks with which it ends.
+    ends: Vec<Vec<TaskId>>,
+    /// By lane: the new tasks with which its latest original task ends.
+    tails: FxHashMap<(Rank, Lane), Vec<TaskId>>,
+    library: Library,
+    local: Mover,
+}
+
+impl Writer {
+    fn new(schedule: &Schedule, options: &Options) -> Self {
+        let out = Schedule {
+            tasks: Vec::with_capacity(schedule.tasks.len()),
+            dep_start: vec![0],
+            deps: Vec::with_capacity(schedule.deps.len()),
+            computes: Vec::with_capacity(schedule.computes.len()),
+            collectives: Vec::new(),
+            launches: Vec::new(),
+            operator: schedule.operator,
+            strategy: schedule.strategy.clone(),
+            tensors: schedule.tensors.clone(),
+            buffers: schedule.buffers.clone(),
+            placement: schedule.placement.clone(),
+            lanes: schedule.lanes.clone(),
+        };
+        Self {
+            out,
+            origin: Vec::with_capacity(schedule.tasks.len()),
+            ends: vec![Vec::new(); schedule.tasks.len()],
+            tails: FxHashMap::default(),
+            library: options.library,
+            local: Mover::Sm {
+                blocks: options.local_blocks,
+            },
+        }
+    }
+
+    /// Whether the library performs a collective: each member on a GPU of its own, each slice
+    /// whole rows of its buffer, which lie contiguously.
+    fn calls(&self, schedule: &Schedule, c: usize) -> bool {
+        let members = &schedule.collectives[c].members;
+        let mut gpus = schedule.placement.clone();
+        gpus.sort_unstable();
+        gpus.dedup();
+        let whole = |slice: &Slice| {
+            slice.cols.start == 0 && slice.cols.len == schedule.buffers[slice.buffer.index()].cols
+        };
+        self.library == Library::Nccl
+            && gpus.len() == schedule.placement.len()
+            && members.len() > 1
+            && members.iter().all(|m| whole(&m.input) && whole(&m.output))
+    }
+
+    fn single(&mut self, schedule: &Schedule, id: TaskId, work: Work) {
+        let task = schedule.task(id);
+        let work = match work {
+            Work::Compute(c) => {
+                let mut compute = schedule.computes[c.index()].clone();
+                if let (Compute::Gemm { kernel, sms, .. }, Some(launch)) =
+                    (&mut compute, task.launch)
+                {
+                    *kernel = crate::schedule::GemmKernel::Library;
+                    *sms = schedule.launches[launch.index()].sms;
+                }
+                self.compute(compute)
+            }
+            other => other,
+        };
+        let mut after = self.waits(schedule, id);
+        self.tail_of((task.rank, task.lane), &mut after);
+        let new = self.push((task.rank, task.lane), work, &after, id);
+        self.end(schedule, id, vec![new]);
+    }
+
+    fn collective(&mut self, schedule: &Schedule, c: CollectiveId, scratch: &exchange::Scratch) {
+        let group = &schedule.collectives[c.index()];
+        let mut members = group.members.clone();
+        if !self.calls(schedule, c.index()) {
+            members.sort_unstable_by_key(|m| m.rank);
+            // A rendezvous: all that any member waits for comes before whatever one does.
+            let mut before: Vec<TaskId> = Vec::new();
+            for member in &members {
+                let waits = self.waits(schedule, member.task);
+                before.extend(waits.iter().map(|dep| dep.task));
+                before.extend(
+                    self.tails
+                        .get(&lane_of(schedule, member))
+                        .into_iter()
+                        .flatten(),
+                );
+            }
+            before.sort_unstable();
+            before.dedup();
+            let ends = exchange::write(self, schedule, group.kind, &members, &before, scratch);
+            for member in &members {
+                self.end(schedule, member.task, ends.clone());
+            }
+            return;
+        }
+        let id = CollectiveId(self.out.collectives.len() as u32);
+        members.sort_unstable_by_key(|m| m.task);
+        for member in &mut members {
+            let lane = lane_of(schedule, member);
+            let mut after = self.waits(schedule, member.task);
+            self.tail_of(lane, &mut after);
+            let original = member.task;
+            member.task = self.push(lane, Work::Collective(id), &after, original);
+            self.end(schedule, original, vec![member.task]);
+        }
+        self.out.collectives.push(Collective {
+            members,
+            ..group.clone()
+        });
+    }
+
+    /// What the original task waits for, in terms of new tasks.
+    fn waits(&self, schedule: &Schedule, id: TaskId) -> Vec<Dep> {
+        let here = schedule.task(id);
+        let mut after = Vec::new();
+        for dep in schedule.deps(id) {
+            for &task in &self.ends[dep.task.index()] {
+                let there = self.out.task(task);
+                let via = match dep.via {
+                    _ if (there.rank, there.lane) == (here.rank, here.lane) => Via::Lane,
+                    Via::Event => Via::Event,
+                    // Only a collective that is no longer one ends in other lanes.
+                    Via::Lane | Via::Launch => hand_over(there.rank, here.rank),
+                    Via::StreamFlag | Via::KernelFlag => Via::StreamFlag,
+                };
+                after.push(Dep { task, via });
+            }
+        }
+        after
+    }
+
+    /// Adds the ends of a lane's latest task that lie in other lanes.
+    fn tail_of(&self, lane: (Rank, Lane), after: &mut Vec<Dep>) {
+        for &task in self.tails.get(&lane).into_iter().flatten() {
+            let there = self.out.task(task);
+            if (there.rank, there.lane) != lane && after.iter().all(|dep| dep.task != task) {
+                let via = hand_over(there.rank, lane.0);
+                after.push(Dep { task, via });
+            }
+        }
+    }
+
+    fn end(&mut self, schedule: &Schedule, id: TaskId, ends: Vec<TaskId>) {
+        let task = schedule.task(id);
+        self.tails.insert((task.rank, task.lane), ends.clone());
+        self.ends[id.index()] = ends;
+    }
+
+    pub(super) fn compute(&mut self, compute: Compute) -> Work {
+        self.out.computes.push(compute);
+        Work::Compute(ComputeId(self.out.computes.len() as u32 - 1))
+    }
+
+    /// Appends a task that does `work` for the original task `origin`.
+    pub(super) fn push(
+        &mut self,
+        (rank, lane): (Rank, Lane),
+        mut work: Work,
+        after: &[Dep],
+        origin: TaskId,
+    ) -> TaskId {
+        if let Work::Transfer { from, to, mover } = &mut work {
+            let gpu = |slice: &Slice| self.out.placement[usize::from(self.out.rank_of(slice).0)];
+            if *mover == Mover::CopyEngine && gpu(from) == gpu(to) {
+                *mover = self.local;
+            }
+        }
+        self.out.tasks.push(Task {
+            work,
+            rank,
+            lane,
+            launch: None,
+        });
+        self.out.deps.extend_from_slice(after);
+        self.out.dep_start.push(self.out.deps.len() as u32);
+        self.origin.push(origin);
+        TaskId(self.out.tasks.len() as u32 - 1)
+    }
+}
+
+/// The lane of a member's task.
+pub(super) fn lane_of(schedule: &Schedule, member: &Member) -> (Rank, Lane) {
+    (member.rank, schedule.task(member.task).lane)
+}
+
+/// How the end of a task of `from` is made known to another stream, of `to`.
+pub(super) fn hand_over(from: Rank, to: Rank) -> Via {
+    match from == to {
+        true => Via::Event,
+        false => Via::StreamFlag,
+    }
+}
