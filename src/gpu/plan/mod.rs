@@ -51,6 +51,8 @@ mod order;
 mod signals;
 mod standalone;
 mod streams;
+#[cfg(test)]
+mod tests;
 
 mod transfer;
 

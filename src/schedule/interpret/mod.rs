@@ -24,17 +24,17 @@
 mod check;
 mod machine;
 mod orders;
-mod reference;
+pub(crate) mod reference;
 
 use std::fmt;
 
 use super::Schedule;
 
 /// Numbers are residues modulo this prime.
-const PRIME: u64 = (1 << 31) - 1;
+pub(crate) const PRIME: u64 = (1 << 31) - 1;
 
 /// What memory holds before it is written.
-const POISON: u64 = u64::MAX;
+pub(crate) const POISON: u64 = u64::MAX;
 
 /// Largest number of matrix elements, and of multiplications in one order, that is performed.
 const LIMIT: u64 = 1 << 24;
@@ -102,22 +102,22 @@ pub fn interpret(schedule: &Schedule, seed: u64, orders: u32) -> Result<(), Inte
 
 /// A xorshift64* generator (Vigna 2016, doi:10.1145/2845077).
 #[derive(Clone, Debug)]
-struct Random(u64);
+pub(crate) struct Random(u64);
 
 impl Random {
-    fn new(seed: u64) -> Self {
+    pub(crate) fn new(seed: u64) -> Self {
         // Any state but 0 is good; the multiplication spreads small seeds over all bits.
         Self(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1)
     }
 
-    fn next(&mut self) -> u64 {
+    pub(crate) fn next(&mut self) -> u64 {
         self.0 ^= self.0 >> 12;
         self.0 ^= self.0 << 25;
         self.0 ^= self.0 >> 27;
         self.0.wrapping_mul(0x2545_f491_4f6c_dd1d) >> 16
     }
 
-    fn coin(&mut self) -> bool {
+    pub(crate) fn coin(&mut self) -> bool {
         self.next() & 1 == 1
     }
 }

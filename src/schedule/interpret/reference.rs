@@ -15,7 +15,7 @@ enum Source {
 }
 
 /// The complete tensors.
-pub(super) struct Reference {
+pub(crate) struct Reference {
     seed: u64,
     sources: Vec<Source>,
     /// By tensor, row-major; every contribution summed.
@@ -24,12 +24,12 @@ pub(super) struct Reference {
 }
 
 /// A function without structure, so that no error cancels out.
-pub(super) fn map(inputs: impl Iterator<Item = u64>) -> u64 {
+pub(crate) fn map(inputs: impl Iterator<Item = u64>) -> u64 {
     inputs.fold(7, |h, x| (h * 1_000_003 + x * x % PRIME + 1) % PRIME)
 }
 
 impl Reference {
-    pub(super) fn new(schedule: &Schedule, seed: u64) -> Result<Self, InterpretError> {
+    pub(crate) fn new(schedule: &Schedule, seed: u64) -> Result<Self, InterpretError> {
         let count = schedule.tensors.len();
         let mut reference = Self {
             seed,
@@ -121,7 +121,7 @@ impl Reference {
     }
 
     /// Element `(row, col)` with these contributions; all of them must exist.
-    pub(super) fn sum(&self, tensor: usize, row: u32, col: u32, of: Extent) -> u64 {
+    pub(crate) fn sum(&self, tensor: usize, row: u32, col: u32, of: Extent) -> u64 {
         let range = of.start..of.start + of.len;
         match &self.sources[tensor] {
             Source::Drawn => range.fold(0, |sum, c| (sum + self.draw(tensor, row, col, c)) % PRIME),
@@ -133,7 +133,7 @@ impl Reference {
     }
 
     /// Element `(row, col)`, complete.
-    pub(super) fn at(&self, tensor: usize, row: u32, col: u32) -> u64 {
+    pub(crate) fn at(&self, tensor: usize, row: u32, col: u32) -> u64 {
         self.full[tensor][row as usize * self.cols[tensor] + col as usize]
     }
 
