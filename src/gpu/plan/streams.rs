@@ -4,7 +4,8 @@
 //! rank is a stream of its own, and a transfer through the host takes one more at its far end
 //! (two, if another part of it goes straight). A GPU serves a limited number of streams
 //! independently; where virtual ranks need more, lanes **share**: equally numbered lanes of one
-//! GPU's ranks are one stream, and so are all far ends of transfers with one other GPU.
+//! GPU's ranks are one stream, and so is all that leaves one GPU for the host beside its lanes, or
+//! enters it (one link carries that anyway).
 //! Sharing adds order and cannot deadlock, since streams follow issue order.
 
 use rustc_hash::FxHashMap;
@@ -25,8 +26,7 @@ enum Key {
     Lane(Rank, Lane),
     Shared(Gpu, Lane),
     Host(End, Gpu, Rank, Lane),
-    /// With the other GPU.
-    SharedHost(End, Gpu, Gpu),
+    SharedHost(End, Gpu),
 }
 
 /// The streams in use.
@@ -58,15 +58,9 @@ impl<'a> Streams<'a> {
     }
 
     /// The stream of `gpu` for one end of transfers through the host in a lane of `rank`.
-    pub(super) fn host(
-        &mut self,
-        end: End,
-        gpu: Gpu,
-        other: Gpu,
-        (rank, lane): (Rank, Lane),
-    ) -> StreamId {
+    pub(super) fn host(&mut self, end: End, gpu: Gpu, (rank, lane): (Rank, Lane)) -> StreamId {
         let key = match self.share {
-            true => Key::SharedHost(end, gpu, other),
+            true => Key::SharedHost(end, gpu),
             false => Key::Host(end, gpu, rank, lane),
         };
         self.get(key, gpu)
@@ -103,7 +97,7 @@ impl<'a> Streams<'a> {
             Key::Lane(rank, lane) => format!("rank {} {}", rank.0, named(lane)),
             Key::Shared(_, lane) => format!("all ranks {}", named(lane)),
             Key::Host(e, _, rank, lane) => format!("rank {} {} {}", rank.0, named(lane), end(e)),
-            Key::SharedHost(e, _, other) => format!("{} with GPU index {}", end(e), other.0),
+            Key::SharedHost(e, _) => format!("all ranks {}", end(e)),
         }
     }
 }

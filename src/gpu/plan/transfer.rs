@@ -121,12 +121,12 @@ impl Transfer<'_> {
         if straight < rows {
             // The lane's own stream serves the end on its GPU unless the straight part is in it.
             let (g, lane) = (self.gpu, self.lane);
-            let mut stream = |end, here: Gpu, other| match straight == 0 && here == g {
+            let mut stream = |end, here: Gpu| match straight == 0 && here == g {
                 true => streams.lane(g, lane.0, lane.1),
-                false => streams.host(end, here, other, lane),
+                false => streams.host(end, here, lane),
             };
-            let leave = stream(End::Out, self.from.gpu, self.to.gpu);
-            let enter = stream(End::In, self.to.gpu, self.from.gpu);
+            let leave = stream(End::Out, self.from.gpu);
+            let enter = stream(End::In, self.to.gpu);
             ends.extend(self.through_host(out, rings, (leave, enter), straight, chunk));
         }
         ends

@@ -2,6 +2,7 @@
 
 mod emulator;
 mod machine;
+mod mutation;
 mod race;
 
 use rayon::prelude::*;

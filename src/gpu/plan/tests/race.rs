@@ -74,53 +74,76 @@ fn locate(plan: &Plan, memory: &Memory) -> (u64, Rect) {
     }
 }
 
-/// Races as pairs of steps: at most the first few.
-pub(super) fn races(plan: &Plan) -> Vec<(usize, usize)> {
-    let count = plan.steps.len();
-    let mut last: FxHashMap<StreamId, Set> = FxHashMap::default();
-    let mut records: FxHashMap<u32, Set> = FxHashMap::default();
-    let mut flags: FxHashMap<u32, Set> = FxHashMap::default();
-    let mut before: Vec<Set> = Vec::with_capacity(count);
-    let mut i = 0;
-    while i < count {
-        let mut upto = i + 1;
-        let mut now = last
-            .get(&plan.steps[i].stream)
-            .cloned()
-            .unwrap_or_else(|| Set::new(count));
-        match plan.steps[i].what {
-            What::Record(event) => {
-                records.insert(event.0, now.clone());
-            }
-            What::Await(event) => now.add(records.get(&event.0).unwrap_or(&Set::new(count))),
-            What::WriteFlag(flag) => {
-                flags.insert(flag.0, now.clone());
-            }
-            What::AwaitFlag(flag) => {
-                now.add(
-                    flags
-                        .get(&flag.0)
-                        .expect("a flag is issued before its await"),
-                );
-            }
-            What::Collective { call, .. } => {
-                upto = i + plan.collectives[call.index()].members.len();
-                for step in &plan.steps[i..upto] {
-                    if let Some(other) = last.get(&step.stream) {
-                        now.add(other);
+/// Whether a step does more than to signal.
+pub(super) fn works(what: &What) -> bool {
+    !matches!(
+        what,
+        What::Record(_) | What::Await(_) | What::WriteFlag(_) | What::AwaitFlag(_)
+    )
+}
+
+/// What happens before what.
+pub(super) struct Order {
+    /// By step: what has ended before it begins.
+    before: Vec<Set>,
+    /// By stream: what has ended when its last step has.
+    last: FxHashMap<StreamId, Set>,
+}
+
+impl Order {
+    pub(super) fn new(plan: &Plan) -> Self {
+        let count = plan.steps.len();
+        let mut last: FxHashMap<StreamId, Set> = FxHashMap::default();
+        let mut records: FxHashMap<u32, Set> = FxHashMap::default();
+        let mut flags: FxHashMap<u32, Set> = FxHashMap::default();
+        let mut before: Vec<Set> = Vec::with_capacity(count);
+        let mut i = 0;
+        while i < count {
+            let mut upto = i + 1;
+            let none = || Set::new(count);
+            let mut now = last
+                .get(&plan.steps[i].stream)
+                .cloned()
+                .unwrap_or_else(none);
+            match plan.steps[i].what {
+                What::Record(event) => {
+                    records.insert(event.0, now.clone());
+                }
+                What::Await(event) => now.add(records.get(&event.0).unwrap_or(&none())),
+                What::WriteFlag(flag) => {
+                    flags.insert(flag.0, now.clone());
+                }
+                What::AwaitFlag(flag) => now.add(flags.get(&flag.0).unwrap_or(&none())),
+                What::Collective { call, .. } => {
+                    upto = i + plan.collectives[call.index()].members.len();
+                    for step in &plan.steps[i..upto] {
+                        if let Some(other) = last.get(&step.stream) {
+                            now.add(other);
+                        }
                     }
                 }
+                _ => {}
             }
-            _ => {}
+            for at in i..upto {
+                before.push(now.clone());
+                let mut ended = now.clone();
+                ended.insert(at);
+                last.insert(plan.steps[at].stream, ended);
+            }
+            i = upto;
         }
-        for at in i..upto {
-            before.push(now.clone());
-            let mut ended = now.clone();
-            ended.insert(at);
-            last.insert(plan.steps[at].stream, ended);
-        }
-        i = upto;
+        Self { before, last }
     }
+
+    /// Whether step `first` has ended when step `second` begins.
+    pub(super) fn ordered(&self, first: usize, second: usize) -> bool {
+        self.before[second].has(first)
+    }
+}
+
+/// Races as pairs of steps: at most the first few.
+pub(super) fn races(plan: &Plan) -> Vec<(usize, usize)> {
+    let Order { before, .. } = Order::new(plan);
     let mut touched: FxHashMap<u64, Vec<(usize, Rect, bool)>> = FxHashMap::default();
     let mut found = Vec::new();
     for (i, step) in plan.steps.iter().enumerate() {
@@ -168,5 +191,14 @@ pub(super) fn forks_and_joins(plan: &Plan) -> Result<(), String> {
             return Err(format!("step {i} begins before the fork"));
         }
     }
-    Ok(())
+    let Order { mut last, .. } = Order::new(plan);
+    let none = || Set::new(plan.steps.len());
+    let mut ended = last.remove(&plan.origin).unwrap_or_else(none);
+    for (stream, _) in &plan.join {
+        ended.add(&last.remove(stream).unwrap_or_else(none));
+    }
+    match (0..plan.steps.len()).find(|&i| !ended.has(i) && works(&plan.steps[i].what)) {
+        Some(i) => Err(format!("the run may end before step {i}")),
+        None => Ok(()),
+    }
 }
