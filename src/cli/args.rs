@@ -111,6 +111,18 @@ impl OperatorArgs {
     /// [`Failure::Usage`] for options that contradict each other, [`Failure::Input`] for a shape
     /// that cannot be cut among the ranks and for more ranks than GPUs.
     pub fn resolve(&self, topology: &Topology) -> Result<Operator, Failure> {
+        self.resolve_virtual(topology, false)
+    }
+
+    /// The same; with `virtual_ranks` there may be more ranks than GPUs.
+    ///
+    /// # Errors
+    /// As [`Self::resolve`].
+    pub fn resolve_virtual(
+        &self,
+        topology: &Topology,
+        virtual_ranks: bool,
+    ) -> Result<Operator, Failure> {
         let wrong = |error: OperatorError| Failure::input(&error);
         let kind: Option<Kind> = self
             .op
@@ -124,13 +136,13 @@ impl OperatorArgs {
             (None, Some(Kind::PointToPoint)) => 2,
             (None, _) => topology.default_tp.min(gpus),
         };
-        if tp > gpus {
+        if tp > gpus && !virtual_ranks {
             return Err(Failure::Input(format!(
                 "error: {tp} ranks on {gpus} GPUs: `{}` is too small\n  help: give `--tp {gpus}` or less, or a larger topology",
                 topology.name
             )));
         }
-        let dtype = self.dtype(topology, tp);
+        let dtype = self.dtype(topology, tp.min(gpus));
         if let Some(kind) = kind.filter(|kind| !kind.is_fused()) {
             return self.bare(kind, tp, dtype);
         }
@@ -156,7 +168,7 @@ impl OperatorArgs {
             self.n.unwrap_or(gemm.n),
             self.k.unwrap_or(gemm.k),
         );
-        check_dtype(dtype, topology, tp)?;
+        check_dtype(dtype, topology, tp.min(gpus))?;
         Operator::gemm(kind.unwrap_or(gemm.kind), m, n, k, tp, dtype).map_err(wrong)
     }
 

@@ -143,6 +143,17 @@ fn from_file<'t>(
     topology: &'t Topology,
     args: &SimulateArgs,
 ) -> Result<(Judge<'t>, Schedule), Failure> {
+    let schedule = read_schedule(path, topology)?;
+    let placement = schedule.placement.clone();
+    let judge = Judge::placed(topology, schedule.operator, placement, &args.run);
+    Ok((judge, schedule))
+}
+
+/// A schedule from a file, for the GPUs of `topology`.
+///
+/// # Errors
+/// [`Failure::Input`] with the place and what to do.
+pub fn read_schedule(path: &Path, topology: &Topology) -> Result<Schedule, Failure> {
     let bytes = read_file(path, LARGEST).map_err(|error| {
         Failure::Input(format!("error: cannot read `{}`: {error}", path.display()))
     })?;
@@ -157,7 +168,5 @@ fn from_file<'t>(
             topology.name
         )));
     }
-    let placement = schedule.placement.clone();
-    let judge = Judge::placed(topology, schedule.operator, placement, &args.run);
-    Ok((judge, schedule))
+    Ok(schedule)
 }

@@ -138,15 +138,16 @@ pub(super) fn signals(
                 what,
             });
         };
-        for (w, awaits) in awaits.iter().enumerate().take(end).skip(next) {
-            for what in awaits {
-                push(&mut steps, w, what.clone());
+        let group = next..end;
+        for w in group.clone() {
+            for what in std::mem::take(&mut awaits[w]) {
+                push(&mut steps, w, what);
             }
         }
-        for w in next..end {
-            push(&mut steps, w, works[w].what.clone());
+        for (w, work) in group.clone().zip(&works[group.clone()]) {
+            push(&mut steps, w, work.what.clone());
         }
-        for w in next..end {
+        for w in group {
             if let Some(&id) = raised.event_of.get(&w) {
                 push(&mut steps, w, What::Record(id));
             }
