@@ -10,6 +10,8 @@ mod gpu;
 mod lists;
 #[path = "cli/output.rs"]
 mod output;
+#[path = "cli/plan.rs"]
+mod plan;
 #[path = "cli/results.rs"]
 mod results;
 

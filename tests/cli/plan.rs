@@ -1,0 +1,88 @@
+//! `duet gpu plan`.
+
+use serde_json::Value;
+
+use super::{duet, json, stdout};
+
+const SHAPE: &str = "gpu plan --op gemm-rs -m 96 -n 24 -k 64";
+
+/// Steps of a kind.
+fn count(plan: &Value, kind: &str) -> usize {
+    let steps = plan["steps"].as_array().expect("steps");
+    steps.iter().filter(|step| step["kind"] == kind).count()
+}
+
+#[test]
+fn one_gpu_takes_all_ranks() {
+    let plan = json(&format!(
+        "{SHAPE} --tp 8 --gpus 1 --strategy ring-accumulate"
+    ));
+    assert_eq!(
+        plan["placement"],
+        serde_json::json!([0, 0, 0, 0, 0, 0, 0, 0])
+    );
+    assert_eq!(plan["verified"], true);
+    // 8 shards in 2 chunks on 8 ranks, and the 7 hops of each of the 16 sums.
+    assert_eq!(count(&plan, "gemm"), 8 * 8 * 2);
+    assert_eq!(count(&plan, "copy-kernel"), 7 * 16);
+    assert_eq!(count(&plan, "copy"), 0);
+    // One for compute, one per rank's ring.
+    assert_eq!(plan["streams"].as_array().expect("streams").len(), 1 + 8);
+}
+
+#[test]
+fn options_change_what_is_enqueued() {
+    let with = |options: &str| json(&format!("{SHAPE} --tp 2 {options}"));
+    let called = with("");
+    assert_eq!(count(&called, "collective"), 2);
+    let copied = with("--library copies");
+    assert_eq!(
+        (
+            count(&copied, "collective"),
+            count(&copied, "copy"),
+            count(&copied, "add")
+        ),
+        (0, 2, 2)
+    );
+    assert!(count(&copied, "await-flag") > 0);
+    let graph = with("--library copies --launch graph");
+    assert_eq!(count(&graph, "await-flag") + count(&graph, "write-flag"), 0);
+    // 48 rows of 24 numbers of 2 bytes, 10 rows at a time.
+    let host = with("--library copies --path host --chunk 500B");
+    assert_eq!(
+        (
+            count(&host, "to-host"),
+            count(&host, "from-host"),
+            count(&host, "copy")
+        ),
+        (10, 10, 0)
+    );
+    assert_eq!(host["staging"][0]["slot_bytes"], 480);
+}
+
+#[test]
+fn tables_list_steps_when_asked() {
+    let short = stdout(&format!("{SHAPE} --tp 2"));
+    let long = stdout(&format!("{SHAPE} --tp 2 --steps"));
+    assert!(long.starts_with(&short) && long.contains("collective 0 ReduceScatter, member 1"));
+    assert!(short.contains("2 collective, 2 gemm"), "{short}");
+}
+
+#[test]
+fn what_cannot_be_is_said() {
+    for (args, message) in [
+        ("--tp 2 --gpus 3", "2 ranks on 3 of 8 GPUs"),
+        (
+            "--tp 2 --path host --chunk 0B",
+            "give the host path a chunk size",
+        ),
+        (
+            "--tp 2 --path hybrid --host-share 2",
+            "give a share from 0 to 1",
+        ),
+    ] {
+        let assert = duet(&format!("{SHAPE} {args}")).assert().code(3);
+        let error = String::from_utf8_lossy(&assert.get_output().stderr).into_owned();
+        assert!(error.contains(message), "{args}: {error}");
+    }
+}
