@@ -4,9 +4,9 @@
 use super::layout::{COMPUTE, Fused};
 use super::params::{Param, Value, Values};
 use super::ring::MOVER;
-use super::{Job, Skip};
+use super::{Job, Skip, opens};
 use crate::schedule::{
-    BufferId, Builder, Compute, Dep, GemmKernel, LaunchId, Mover, Rank, Slice, TaskId,
+    BufferId, Builder, Compute, Dep, GemmKernel, LaunchId, Mover, Rank, Slice, TaskId, Via,
 };
 
 pub(super) const CHUNKS: Param = Param {
@@ -36,11 +36,13 @@ pub(super) const RING: &[Param] = &[
 /// What a comparison tries of every fusion.
 pub(super) const TRIED: &[&str] = &["", "chunks=4"];
 
-/// One fused kernel per rank.
+/// The GEMMs of all ranks: one fused kernel each, or library calls.
 #[derive(Debug)]
 pub(super) struct Kernels<'a> {
     fused: &'a Fused,
-    launches: Vec<LaunchId>,
+    /// By rank: its SMs (0: all that are free), and its fused kernel.
+    ranks: Vec<(u16, Option<LaunchId>)>,
+    mover: Mover,
 }
 
 impl<'a> Kernels<'a> {
@@ -52,16 +54,54 @@ impl<'a> Kernels<'a> {
         mover: Mover,
         lanes: usize,
     ) -> Result<Self, Skip> {
+        let mut kernels = Self::library(b, job, fused, mover, lanes)?;
+        for (rank, (sms, launch)) in b.ranks().zip(&mut kernels.ranks) {
+            *launch = Some(b.launch("gemm", rank, *sms));
+        }
+        Ok(kernels)
+    }
+
+    /// Library calls, one per group, that leave as many SMs free.
+    pub(super) fn library(
+        b: &Builder,
+        job: &Job<'_>,
+        fused: &'a Fused,
+        mover: Mover,
+        lanes: usize,
+    ) -> Result<Self, Skip> {
         let beside = match mover {
             Mover::CopyEngine => 0,
             Mover::Sm { blocks } => u32::from(blocks) * lanes as u32,
         };
-        let mut launches = Vec::with_capacity(job.ranks());
-        for rank in b.ranks() {
-            let sms = job.site.sms(rank, beside)?;
-            launches.push(b.launch("gemm", rank, sms));
+        let ranks: Result<_, Skip> = b
+            .ranks()
+            .map(|rank| Ok((job.site.sms(rank, beside)?, None)))
+            .collect();
+        Ok(Self {
+            fused,
+            ranks: ranks?,
+            mover,
+        })
+    }
+
+    fn fuses(&self) -> bool {
+        self.ranks.iter().any(|(_, launch)| launch.is_some())
+    }
+
+    /// How a group waits for what another rank's transfer brings.
+    pub(super) fn opened_by(&self) -> Via {
+        match self.fuses() {
+            true => Via::KernelFlag,
+            false => Via::StreamFlag,
         }
-        Ok(Self { fused, launches })
+    }
+
+    /// How a transfer waits for a group of its own rank.
+    pub(super) fn leaves_by(&self) -> Via {
+        match self.fuses() {
+            true => opens(self.mover),
+            false => Via::Event,
+        }
     }
 
     /// The tile group of the rows `[row, row + rows)` of A, into `out`.
@@ -108,8 +148,12 @@ impl<'a> Kernels<'a> {
         self.group(b, rank, rows, out, kernel, after)
     }
 
-    fn push(&self, b: &mut Builder, rank: Rank, gemm: Compute, after: &[Dep]) -> TaskId {
-        let launch = self.launches[usize::from(rank.0)];
-        b.compute(rank, COMPUTE, Some(launch), gemm, after)
+    fn push(&self, b: &mut Builder, rank: Rank, mut gemm: Compute, after: &[Dep]) -> TaskId {
+        let (limit, launch) = self.ranks[usize::from(rank.0)];
+        if let (Compute::Gemm { kernel, sms, .. }, None) = (&mut gemm, launch) {
+            *kernel = GemmKernel::Library;
+            *sms = limit;
+        }
+        b.compute(rank, COMPUTE, launch, gemm, after)
     }
 }

@@ -1,4 +1,4 @@
-//! One GEMM kernel per rank, shards travelling round rings while it runs.
+//! One GEMM kernel per rank, or library GEMMs in its place, and shards travelling round rings while it runs.
 //!
 //! AG+GEMM: shards of A go round; the kernel takes the own shard first and then each as it lands.
 //! GEMM+RS: partial sums go round. The sum for rank d begins at d's successor, whose kernel computes
@@ -14,6 +14,19 @@ use crate::schedule::{Builder, Dep, GemmKernel, Schedule, Via};
 
 /// The schedule with the shards of `rows` rows cut among `courses`.
 pub(super) fn build(job: &Job<'_>, shard: u32, courses: &[Course]) -> Result<Schedule, Skip> {
+    write(job, shard, courses, true)
+}
+
+/// The same with library GEMMs in place of the fused kernels.
+pub(super) fn build_unfused(
+    job: &Job<'_>,
+    shard: u32,
+    courses: &[Course],
+) -> Result<Schedule, Skip> {
+    write(job, shard, courses, false)
+}
+
+fn write(job: &Job<'_>, shard: u32, courses: &[Course], fuse: bool) -> Result<Schedule, Skip> {
     let lap = Lap {
         ranks: job.ranks(),
         shard,
@@ -35,7 +48,10 @@ pub(super) fn build(job: &Job<'_>, shard: u32, courses: &[Course]) -> Result<Sch
         b.name_lane(course.lane, name);
     }
     let fused = Fused::new(&mut b, job, 1)?;
-    let kernels = Kernels::new(&mut b, job, &fused, lap.mover, courses.len())?;
+    let kernels = match fuse {
+        true => Kernels::new(&mut b, job, &fused, lap.mover, courses.len())?,
+        false => Kernels::library(&b, job, &fused, lap.mover, courses.len())?,
+    };
     if job.operator.kind == Kind::AgGemm {
         gather(&mut b, lap, courses, &fused, &kernels);
     } else {
@@ -45,7 +61,7 @@ pub(super) fn build(job: &Job<'_>, shard: u32, courses: &[Course]) -> Result<Sch
             all_gather(&mut b, lap, courses, &fused.c, |place| {
                 Some(Dep {
                     task: sums.at(0, place),
-                    via: opens(lap.mover),
+                    via: kernels.leaves_by(),
                 })
             });
         }
@@ -123,7 +139,7 @@ fn scatter(
             } else {
                 let dep = Dep {
                     task: sent.at(step - 1, lap.before(place)),
-                    via: Via::KernelFlag,
+                    via: kernels.opened_by(),
                 };
                 kernels.accumulate(b, rank, rows, out, &[dep]);
             }
@@ -135,13 +151,16 @@ fn scatter(
             let course = &courses[place.course];
             let next = lap.further(place, 1);
             let (from, to) = (at(b, place, step), at(b, next, step + 1));
-            let via = opens(lap.mover);
-            let group = groups.at(step, place);
-            let mut after = vec![Dep { task: group, via }];
+            let mut after = vec![Dep {
+                task: groups.at(step, place),
+                via: kernels.leaves_by(),
+            }];
             if step > 0 && step + 1 < last {
                 // The slot is free once the sum that was in it has moved on.
-                let task = sent.at(step - 1, next);
-                after.push(Dep { task, via });
+                after.push(Dep {
+                    task: sent.at(step - 1, next),
+                    via: opens(lap.mover),
+                });
             }
             let rank = course.at(place.position, 0);
             b.transfer(rank, course.lane, from, to, lap.mover, &after);

@@ -44,6 +44,7 @@ mod library;
 mod params;
 mod parse;
 mod ring;
+mod ring_accumulate;
 mod ring_steps;
 mod rings;
 mod sequential;
@@ -95,6 +96,7 @@ pub fn registry() -> &'static [&'static dyn Strategy] {
         &fusion_alltoall::FusionAllToAll,
         &fusion_ring::FusionRing,
         &fusion_double_ring::FusionDoubleRing,
+        &ring_accumulate::RingAccumulate,
         &library::Library,
         &ring::Ring,
         &double_ring::DoubleRing,
