@@ -6,6 +6,8 @@ mod errors;
 mod fit;
 #[path = "cli/gpu.rs"]
 mod gpu;
+#[path = "cli/gpu_run.rs"]
+mod gpu_run;
 #[path = "cli/lists.rs"]
 mod lists;
 #[path = "cli/output.rs"]

@@ -97,7 +97,7 @@ pub struct OperatorArgs {
     #[arg(long, value_name = "N", conflicts_with = "m")]
     pub batch: Option<u64>,
     /// Ranks [default: the GPUs of one box]
-    #[arg(long, value_name = "RANKS")]
+    #[arg(long, visible_alias = "ranks", value_name = "RANKS")]
     pub tp: Option<u32>,
     /// Element type [default: bf16, or fp16 on GPUs without bf16]
     #[arg(long, value_name = "TYPE", value_parser = PossibleValuesParser::new(DType::ALL.map(DType::name)))]

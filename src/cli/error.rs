@@ -16,6 +16,9 @@ pub enum Failure {
     /// No GPU can be used, or one failed (exit code 4).
     #[error("{0}")]
     Gpu(String),
+    /// Results are not what they must be (exit code 5).
+    #[error("{0}")]
+    Validation(String),
     /// Duet itself is wrong, or the machine ran out of something (exit code 1).
     #[error("{0}")]
     Internal(String),
@@ -33,6 +36,7 @@ impl Failure {
             Self::Usage(_) => 2,
             Self::Input(_) => 3,
             Self::Gpu(_) => 4,
+            Self::Validation(_) => 5,
         })
     }
 }

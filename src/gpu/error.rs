@@ -135,6 +135,19 @@ pub enum GpuError {
         limit.as_secs_f64()
     )]
     Timeout { what: String, limit: Duration },
+    /// A run did not end: what it waits for.
+    #[error(
+        "{what} did not end within {} s\n  note: {report}\n  help: raise the limit (`--limit`) if the work may take longer; else a wait is never met",
+        limit.as_secs_f64()
+    )]
+    Hang {
+        what: String,
+        limit: Duration,
+        report: String,
+    },
+    /// A run did not end earlier on, so nothing more is asked of these GPUs.
+    #[error("the GPUs are no longer used, because earlier {reason}")]
+    Unusable { reason: String },
     /// A file of the cache or of the environment.
     #[error("{what} `{path}`: {reason}\n  help: set `DUET_CACHE` to a folder that can be written")]
     File {

@@ -10,10 +10,13 @@
 //! polls, and a limit that passes is an error.
 
 pub mod cache;
+pub mod campaign;
 pub mod check;
+pub mod compare;
 pub mod data;
 pub mod env;
 mod error;
+pub mod exec;
 pub mod info;
 pub mod kernels;
 pub mod lt;
@@ -21,6 +24,7 @@ pub mod plan;
 pub mod raw;
 
 mod session;
+pub mod timing;
 
 pub use error::GpuError;
 pub use session::Session;

@@ -27,7 +27,7 @@ fn gpu(args: &str, variables: &[(&str, &str)]) -> (i32, String) {
 }
 
 /// Whether this machine has a driver after all; then nothing can be said to be missing.
-fn has_driver() -> bool {
+pub fn has_driver() -> bool {
     let known = [
         "/usr/lib/x86_64-linux-gnu",
         "/usr/lib64",

@@ -5,6 +5,11 @@ mod enter;
 mod info;
 mod plan;
 mod plan_json;
+mod run;
+mod run_output;
+mod serve;
+mod settings;
+mod test;
 mod watchdog;
 
 use clap::{Args, Subcommand};
@@ -27,7 +32,13 @@ enum Command {
     /// Test every kernel and library call on every GPU against the host
     Check(check::CheckArgs),
     /// Print what would be enqueued for a strategy or schedule file; needs no GPU
-    Plan(plan::PlanArgs),
+    Plan(Box<plan::PlanArgs>),
+    /// Perform an operator by one or more strategies: check the results, then time them in turns
+    Run(Box<run::RunArgs>),
+    /// Perform random cases and compare their results with reference products
+    Test(test::TestArgs),
+    /// Measure once for each line of JSON on standard input, to take turns with other programs
+    Serve(serve::ServeArgs),
 }
 
 pub fn run(args: &GpuArgs) -> Result<(), Failure> {
@@ -35,5 +46,8 @@ pub fn run(args: &GpuArgs) -> Result<(), Failure> {
         Command::Info(args) => info::run(args),
         Command::Check(args) => check::run(args),
         Command::Plan(args) => plan::run(args),
+        Command::Run(args) => run::run(args),
+        Command::Test(args) => test::run(args),
+        Command::Serve(args) => serve::run(args),
     }
 }

@@ -9,7 +9,7 @@ use super::signals::{Signals, signals};
 use super::standalone::{Standalone, standalone};
 use super::streams::Streams;
 use super::transfer::{Rings, Transfer};
-use super::{Area, Call, CallId, GemmShape, Gpu, Party, Plan, StreamId, What};
+use super::{Call, CallId, GemmShape, Gpu, Party, Plan, StreamId, What};
 use crate::schedule::verify::{GpuSms, Limits, Verified, VerifyError, verify};
 use crate::schedule::{
     CollectiveId, Compute, ComputeId, Lane, Rank, Schedule, Slice, TaskId, Work,
@@ -291,14 +291,15 @@ impl<'a> Lowering<'a> {
                 ..
             } => {
                 let (a, b, out) = (area(a), area(b), area(out));
-                self.gemms.push(shape([&a, &b, &out], *accumulate, *sms));
-                What::Gemm {
+                let what = What::Gemm {
                     a,
                     b,
                     out,
                     accumulate: *accumulate,
                     sms: *sms,
-                }
+                };
+                self.gemms.extend(what.gemm());
+                what
             }
             Compute::Reduce { inputs, out } => What::Add {
                 inputs: inputs.iter().map(area).collect(),
@@ -361,18 +362,4 @@ fn by_rank(ranks: impl Iterator<Item = Rank>) -> Vec<Rank> {
     let mut ranks: Vec<Rank> = ranks.collect();
     ranks.sort_unstable();
     ranks
-}
-
-fn shape([a, b, out]: [&Area; 3], accumulate: bool, sms: u16) -> GemmShape {
-    let offsets = a.at | b.at | out.at | 256;
-    GemmShape {
-        gpu: out.gpu,
-        m: out.rows,
-        n: out.cols,
-        k: a.cols,
-        ld: [a.ld, b.ld, out.ld],
-        accumulate,
-        sms,
-        alignment: 1 << offsets.trailing_zeros(),
-    }
 }

@@ -187,6 +187,33 @@ pub enum What {
     AwaitFlag(FlagId),
 }
 
+impl What {
+    /// The product's shape, as listed in [`Plan::gemms`].
+    pub fn gemm(&self) -> Option<GemmShape> {
+        let Self::Gemm {
+            a,
+            b,
+            out,
+            accumulate,
+            sms,
+        } = self
+        else {
+            return None;
+        };
+        let offsets = a.at | b.at | out.at | 256;
+        Some(GemmShape {
+            gpu: out.gpu,
+            m: out.rows,
+            n: out.cols,
+            k: a.cols,
+            ld: [a.ld, b.ld, out.ld],
+            accumulate: *accumulate,
+            sms: *sms,
+            alignment: 1 << offsets.trailing_zeros(),
+        })
+    }
+}
+
 /// One entry of a stream.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Step {

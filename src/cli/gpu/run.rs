@@ -1,0 +1,392 @@
+//! `duet gpu run`: one operator by some strategies: checked, then timed in turns.
+
+use std::fs::File;
+use std::io::Write;
+use std::path::PathBuf;
+use std::rc::Rc;
+use std::time::Duration;
+
+use clap::Args;
+
+use super::plan::LoweringArgs;
+use super::run_output::{References, Variant, csv, table, value};
+use super::settings::{UseArgs, read_list};
+use crate::cli::args::OperatorArgs;
+use crate::cli::error::Failure;
+use crate::cli::output::{Format, OutputArgs, write_file};
+use crate::cli::progress::Progress;
+use crate::device::DType;
+use crate::gpu::campaign::{Case, Prepared, Trial, lower_for, machine_topology, prepare, rehearse};
+use crate::gpu::compare::{fill, fill_all};
+use crate::gpu::exec::{Faults, Machine, Run};
+use crate::gpu::plan::Plan;
+use crate::gpu::timing::{Columns, Row, Sample, Timer, copy_plan, gemm_plan, header, trace};
+use crate::input::{decode, read_file};
+use crate::schedule::{self, Schedule};
+use crate::strategy;
+use crate::topology::{self, Topology};
+
+/// Largest schedule file \[bytes\].
+const LARGEST: u64 = 1 << 30;
+/// What building, lowering and reading may take beside the runs themselves.
+const ASIDE: Duration = Duration::from_secs(60);
+
+#[derive(Args, Debug)]
+pub struct RunArgs {
+    #[command(flatten)]
+    operator: OperatorArgs,
+    /// The strategy, e.g. `interdecom:d=4`; several take turns
+    #[arg(
+        long,
+        value_name = "STRATEGY",
+        help_heading = "Performing",
+        required_unless_present = "schedule"
+    )]
+    strategy: Vec<String>,
+    /// Perform the schedule in this JSON file; it brings its own operator and placement
+    #[arg(long, value_name = "FILE", help_heading = "Performing", conflicts_with_all = ["strategy", "op", "m", "n", "k", "bytes", "model", "layer", "seq", "batch", "tp", "dtype", "placement"])]
+    schedule: Option<PathBuf>,
+    /// The GPU of each rank, e.g. `0,0,1,1` [default: spread over the GPUs in blocks]
+    #[arg(long, value_name = "LIST", help_heading = "Performing", value_parser = read_list)]
+    placement: Option<std::vec::Vec<u32>>,
+    /// Let strategies look at this topology [default: links between all pairs beside a PCIe hub]
+    #[arg(short, long, value_name = "NAME|FILE", help_heading = "Performing")]
+    topology: Option<String>,
+    #[command(flatten)]
+    lowering: LoweringArgs,
+    /// Do not compare results
+    #[arg(long, help_heading = "Performing")]
+    no_check: bool,
+    /// Of the inputs and delays
+    #[arg(
+        long,
+        value_name = "N",
+        default_value = "1",
+        help_heading = "Performing"
+    )]
+    seed: u64,
+    /// Runs with fresh inputs and random delays that are compared
+    #[arg(long, value_name = "N", default_value = "3", help_heading = "Performing", value_parser = clap::value_parser!(u32).range(1..))]
+    replays: u32,
+    /// Rounds of timing; 0: none
+    #[arg(long, value_name = "N", default_value = "20", help_heading = "Timing")]
+    rounds: u32,
+    /// Time so many runs in a row as one, instead of each alone
+    #[arg(long, value_name = "N", default_value = "1", help_heading = "Timing", value_parser = clap::value_parser!(u32).range(1..=1000))]
+    repeats: u32,
+    /// Write every measurement as a line of CSV as it is made
+    #[arg(long, value_name = "FILE", help_heading = "Timing")]
+    rows: Option<PathBuf>,
+    /// Write a trace of the first strategy for ui.perfetto.dev
+    #[arg(long, value_name = "FILE", help_heading = "Output")]
+    trace: Option<PathBuf>,
+    #[command(flatten)]
+    gpus: UseArgs,
+    #[command(flatten)]
+    output: OutputArgs,
+}
+
+pub fn run(args: &RunArgs) -> Result<(), Failure> {
+    for text in &args.strategy {
+        strategy::parse(text).map_err(|error| Failure::Usage(format!("error: {error}")))?;
+    }
+    let given = args.schedule.as_deref().map(read_schedule).transpose()?;
+    let ranks = match &given {
+        Some(schedule) => schedule.operator.tp,
+        None => args.operator.tp.unwrap_or(2),
+    };
+    // Shapes are refused before any GPU is asked for.
+    let operator = match &given {
+        Some(schedule) => schedule.operator,
+        None => {
+            let mut asked = args.operator.clone();
+            asked.tp = Some(ranks);
+            asked.resolve(&machine_topology(1, ranks, 1))?
+        }
+    };
+    possible(operator.dtype, operator.kind.is_fused())?;
+    let (session, watchdog) = args.gpus.open()?;
+    let count = session.gpus().len() as u32;
+    let placement = match (&given, &args.placement) {
+        (Some(schedule), _) => schedule.placement.clone(),
+        (None, Some(placement)) => placement.clone(),
+        (None, None) => {
+            let on = count.min(ranks);
+            (0..ranks).map(|r| r * on / ranks).collect()
+        }
+    };
+    if placement.len() != ranks as usize {
+        return Err(Failure::Usage(format!(
+            "error: `--placement` names {} GPUs for {ranks} ranks\n  help: give one for each rank",
+            placement.len()
+        )));
+    }
+    let mut numbers = placement.clone();
+    numbers.sort_unstable();
+    numbers.dedup();
+    let machine = Machine::open(&session, &numbers, args.gpus.settings())?;
+    let sms = machine.devices().iter().map(|d| d.gpu.attributes().sms);
+    let sms = sms.min().unwrap_or(1);
+    let topology = match &args.topology {
+        Some(name) => topology::load(name, &[]).map_err(|error| Failure::input(&error))?,
+        None => machine_topology(count, ranks, sms),
+    };
+    let names: Vec<String> = match &given {
+        Some(schedule) => vec![schedule.strategy.clone()],
+        None => args.strategy.clone(),
+    };
+    let options = args.lowering.options();
+    let mut variants = Vec::new();
+    for name in names {
+        let case = Case {
+            operator,
+            placement: placement.clone(),
+            strategy: name.clone(),
+            path: options.path,
+            mode: options.mode,
+            library: options.library,
+            flags: options.flags,
+            seed: args.seed,
+        };
+        let prepared = match &given {
+            Some(schedule) => lower_for(schedule.clone(), sms, &options),
+            None => prepare(&case, &topology, sms, &options),
+        };
+        let words = |reason: String| {
+            Failure::Input(format!("error: `{name}` cannot be performed: {reason}"))
+        };
+        let prepared = prepared
+            .map_err(|error| words(error.to_string()))?
+            .map_err(words)?;
+        variants.push(Variant {
+            columns: columns(&machine, case),
+            prepared,
+            verdict: None,
+            timer: None,
+            times: Vec::new(),
+            skews: Vec::new(),
+            gated: true,
+            ratios: Vec::new(),
+        });
+    }
+    let limit = args.gpus.limit() * (args.replays + 2) + ASIDE;
+    check(args, &machine, &mut variants, |name| {
+        watchdog.step(name, limit);
+    })?;
+    let references = measure(args, &machine, &mut variants, |name| {
+        watchdog.step(name, limit);
+    })?;
+    if let (Some(path), Some(first)) = (&args.trace, variants.first()) {
+        write_trace(args, &machine, &topology, first, path)?;
+    }
+    match args.output.format {
+        Format::Table => args
+            .output
+            .draw(&table(&args.output.look(), &variants, &references)),
+        Format::Json => {
+            let how = (args.rounds, args.repeats);
+            args.output.json(&value(how, &variants, &references))
+        }
+        Format::Csv => args.output.write(csv(&variants).as_bytes()),
+    }
+}
+
+/// Element types that real GPUs are asked for.
+fn possible(dtype: DType, fused: bool) -> Result<(), Failure> {
+    let allowed = match fused {
+        true => matches!(dtype, DType::Bf16 | DType::Fp16),
+        false => dtype != DType::Fp8,
+    };
+    match allowed {
+        true => Ok(()),
+        false => Err(Failure::Input(format!(
+            "error: {} cannot be performed on real GPUs\n  help: choose `--dtype bf16` or `--dtype fp16`{}",
+            dtype.name(),
+            if fused { "" } else { " or `--dtype fp32`" }
+        ))),
+    }
+}
+
+fn read_schedule(path: &std::path::Path) -> Result<Schedule, Failure> {
+    let name = path.display().to_string();
+    let bytes = read_file(path, LARGEST)
+        .map_err(|error| Failure::Input(format!("error: cannot read `{name}`: {error}")))?;
+    let text = decode(&name, &bytes).map_err(|error| Failure::input(&error))?;
+    schedule::json::read(text, &name).map_err(|error| Failure::input(&error))
+}
+
+fn columns(machine: &Machine<'_>, case: Case) -> Columns {
+    let session = machine.session();
+    let nvml = session.nvml();
+    Columns {
+        variant: case.strategy.clone(),
+        case,
+        error: None,
+        gpu: machine.devices()[0].gpu.attributes().name.clone(),
+        driver: nvml.and_then(|nvml| nvml.driver()).unwrap_or_default(),
+        cuda: session.driver().version(),
+    }
+}
+
+/// Compares every variant's results.
+fn check(
+    args: &RunArgs,
+    machine: &Machine<'_>,
+    variants: &mut [Variant<'_>],
+    step: impl Fn(String),
+) -> Result<(), Failure> {
+    if args.no_check {
+        return Ok(());
+    }
+    let trial = Trial {
+        replays: args.replays,
+        faults: args.gpus.faults(),
+        shake: true,
+    };
+    for variant in variants {
+        step(format!("checking `{}`", variant.columns.variant));
+        let verdict = rehearse(machine, &variant.prepared, args.seed, &trial)?;
+        if let Some(wrong) = &verdict.wrong {
+            return Err(Failure::Validation(format!(
+                "error: `{}` computes a wrong result: {wrong}\n  help: `duet gpu check` tests the machine; a schedule from a file may lack a dependency",
+                variant.columns.variant
+            )));
+        }
+        variant.columns.error = Some(verdict.relative);
+        variant.verdict = Some(verdict);
+    }
+    Ok(())
+}
+
+/// Times all variants in turns.
+fn measure<'m>(
+    args: &RunArgs,
+    machine: &'m Machine<'m>,
+    variants: &mut [Variant<'m>],
+    step: impl Fn(String),
+) -> Result<References, Failure> {
+    let mut references = References::default();
+    if args.rounds == 0 {
+        return Ok(references);
+    }
+    let Some(first) = variants.first() else {
+        return Ok(references);
+    };
+    let schedule = Rc::clone(&first.prepared.schedule);
+    let reference = |plan: Option<Plan>| -> Result<Option<Timer<'m>>, Failure> {
+        let Some(plan) = plan else { return Ok(None) };
+        let run = Run::new(machine, &schedule, &Rc::new(plan), Faults::default())?;
+        for parity in 0..2 {
+            fill_all(&run, parity, args.seed)?;
+        }
+        Ok(Some(Timer::new(run)?))
+    };
+    let gemm = reference(gemm_plan(&schedule))?;
+    let needs_peers = machine.devices().len() > 1 && !machine.all_peers();
+    let copy = match needs_peers {
+        true => None,
+        false => reference(copy_plan(&schedule))?,
+    };
+    for variant in variants.iter_mut() {
+        step(format!("preparing `{}`", variant.columns.variant));
+        let Prepared { schedule, plan } = &variant.prepared;
+        let run = Run::new(machine, schedule, plan, args.gpus.faults())?;
+        for parity in 0..2 {
+            fill(&run, parity, args.seed)?;
+        }
+        variant.timer = Some(Timer::new(run)?);
+    }
+    let mut rows = match &args.rows {
+        None => None,
+        Some(path) => {
+            let mut file = File::create(path).map_err(|error| written(path, &error))?;
+            file.write_all(header().as_bytes())
+                .map_err(|error| written(path, &error))?;
+            Some((file, path))
+        }
+    };
+    let progress = Progress::new(args.rounds as usize * variants.len(), "timing");
+    // The first round warms up and is not kept.
+    for round in 0..=args.rounds {
+        let once = |timer: &Option<Timer<'m>>| -> Result<Option<f64>, Failure> {
+            let Some(timer) = timer else { return Ok(None) };
+            step("a reference".to_owned());
+            Ok(Some(timer.once(args.repeats)?.makespan))
+        };
+        let (product, plain) = (once(&gemm)?, once(&copy)?);
+        if round > 0 {
+            references.gemm.extend(product);
+            references.copy.extend(plain);
+        }
+        // Each round begins with another variant.
+        let count = variants.len();
+        for i in 0..count {
+            let variant = &mut variants[(round as usize + i) % count];
+            let Some(timer) = &variant.timer else {
+                continue;
+            };
+            step(format!("timing `{}`", variant.columns.variant));
+            let sample = timer.once(args.repeats)?;
+            if round == 0 {
+                continue;
+            }
+            let pci = &machine.devices()[0].gpu.attributes().pci;
+            let state = machine.session().nvml().map(|nvml| nvml.state(pci));
+            if let Some((file, path)) = &mut rows {
+                let row = Row {
+                    columns: &variant.columns,
+                    round,
+                    repeats: args.repeats,
+                    sample: &sample,
+                    reference_gemm: product,
+                    reference_copy: plain,
+                    state: state.unwrap_or_default(),
+                };
+                file.write_all(row.line().as_bytes())
+                    .and_then(|()| file.flush())
+                    .map_err(|error| written(path, &error))?;
+            }
+            keep(variant, &sample, product);
+            progress.step();
+        }
+    }
+    Ok(references)
+}
+
+fn keep(variant: &mut Variant<'_>, sample: &Sample, product: Option<f64>) {
+    variant.times.push(sample.makespan);
+    variant.skews.extend(sample.skew());
+    variant.gated &= sample.gated;
+    let product = product.filter(|&time| time > 0.0);
+    variant
+        .ratios
+        .extend(product.map(|time| sample.makespan / time));
+}
+
+fn written(path: &std::path::Path, error: &std::io::Error) -> Failure {
+    Failure::Input(format!(
+        "error: cannot write `{}`: {error}\n  help: name a file in a folder that exists and is writable",
+        path.display()
+    ))
+}
+
+fn write_trace(
+    args: &RunArgs,
+    machine: &Machine<'_>,
+    topology: &Topology,
+    variant: &Variant<'_>,
+    path: &std::path::Path,
+) -> Result<(), Failure> {
+    let Prepared { schedule, plan } = &variant.prepared;
+    let run = Run::new(machine, schedule, plan, Faults::default())?;
+    for parity in 0..2 {
+        fill(&run, parity, args.seed)?;
+    }
+    let timer = Timer::new(run)?;
+    timer.once(1)?;
+    let timeline = trace(&timer)?;
+    let mut bytes = Vec::new();
+    crate::report::trace::write(&mut bytes, topology, schedule, &timeline)
+        .map_err(|error| Failure::Internal(format!("error: cannot write the trace: {error}")))?;
+    write_file(path, &bytes)
+}

@@ -1,0 +1,63 @@
+//! One case.
+
+use super::{flags_name, library_name, mode_name};
+use crate::gpu::plan::{Flags, Library, Mode, Options, Path};
+use crate::operator::{Operator, Shape};
+
+/// What is performed and how.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Case {
+    pub operator: Operator,
+    /// Rank → GPU number.
+    pub placement: Vec<u32>,
+    /// As written on the command line.
+    pub strategy: String,
+    pub path: Path,
+    pub mode: Mode,
+    pub library: Library,
+    pub flags: Flags,
+    /// Of the inputs and of the delays.
+    pub seed: u64,
+}
+
+impl Case {
+    /// The settings of its lowering.
+    pub fn options(&self) -> Options {
+        Options {
+            path: self.path,
+            mode: self.mode,
+            library: self.library,
+            flags: self.flags,
+            ..Options::default()
+        }
+    }
+
+    /// The command that repeats it.
+    pub fn command(&self) -> String {
+        let shape = match self.operator.shape {
+            Shape::Gemm { m, n, k } => format!("-m {m} -n {n} -k {k}"),
+            Shape::Bytes(bytes) => format!("--bytes {}B", bytes.get()),
+        };
+        let path = match self.path {
+            Path::P2p => "p2p".to_owned(),
+            Path::Host { chunk } => format!("host --chunk {chunk}B"),
+            Path::Hybrid { host_share, chunk } => {
+                format!("hybrid --host-share {host_share} --chunk {chunk}B")
+            }
+        };
+        let placement: Vec<String> = self.placement.iter().map(u32::to_string).collect();
+        format!(
+            "duet gpu run --op {} {shape} --tp {} --dtype {} --placement {} --strategy {} --path {} --launch {} --library {} --flags {} --seed {}",
+            self.operator.kind,
+            self.operator.tp,
+            self.operator.dtype.name(),
+            placement.join(","),
+            self.strategy,
+            path,
+            mode_name(self.mode),
+            library_name(self.library),
+            flags_name(self.flags),
+            self.seed,
+        )
+    }
+}

@@ -1,0 +1,323 @@
+//! Handing a run over to the driver, step by step.
+
+use std::cell::RefCell;
+use std::time::Duration;
+
+use super::Run;
+use crate::gpu::GpuError;
+use crate::gpu::kernels::Matrix;
+use crate::gpu::plan::{Area, CallId, Mode, StreamId, What};
+use crate::gpu::raw::nccl::{Call, Op};
+use crate::gpu::raw::{Copy2d, Event, Region};
+use crate::schedule::CollectiveKind;
+
+/// Longest delay before a run's streams, and before one of its steps, in a shaken run.
+const LATE: Duration = Duration::from_micros(300);
+const PAUSE: Duration = Duration::from_micros(50);
+
+/// What the streams of a run begin after.
+#[derive(Copy, Clone, Debug)]
+pub enum Start<'a> {
+    /// What precedes in the origin.
+    Origin,
+    /// An event of their own GPU, by GPU of the plan; all work of earlier runs has ended.
+    Each(&'a [Event]),
+}
+
+/// What is done beside the steps.
+#[derive(Copy, Clone, Debug, Default)]
+pub struct Extras<'a> {
+    /// Delays drawn from here, so that what is not ordered happens in other orders.
+    pub shake: Option<&'a RefCell<fastrand::Rng>>,
+    /// By step: recorded in its stream before and after it.
+    pub trace: Option<&'a [(Event, Event)]>,
+    /// By stream: recorded behind its last step.
+    pub tails: Option<&'a [Event]>,
+}
+
+impl Run<'_> {
+    /// Hands one run over and returns; [`Self::finish`] waits for it. Each call takes the next
+    /// epoch and the other half of the arenas.
+    ///
+    /// # Errors
+    /// [`GpuError::Unusable`] after a run that hung, [`GpuError::Argument`] for a graph that was
+    /// not captured, and the libraries'.
+    pub fn enqueue(&self, start: Start<'_>, extras: &Extras<'_>) -> Result<(), GpuError> {
+        self.machine.usable()?;
+        let parity = self.next_parity();
+        let epoch = self.epoch.get().wrapping_add(1);
+        self.epoch.set(epoch);
+        let origin = self.stream(self.plan.origin);
+        // A traced run goes step by step, which a plan for graphs allows.
+        if self.plan.mode == Mode::Stream || extras.trace.is_some() {
+            self.issue(parity, epoch, start, extras)?;
+        } else {
+            let Some(graph) = &self.graphs[parity as usize] else {
+                return Err(GpuError::Argument("the run was not captured".to_owned()));
+            };
+            if let Start::Each(events) = start {
+                origin.wait(&events[self.plan.streams[self.plan.origin.index()].gpu.index()])?;
+            }
+            graph.launch(origin)?;
+            if let Some(tails) = extras.tails {
+                origin.record(&tails[self.plan.origin.index()])?;
+            }
+        }
+        origin.record(&self.done)
+    }
+
+    /// Fork, steps, join.
+    pub(super) fn issue(
+        &self,
+        parity: u64,
+        epoch: u32,
+        start: Start<'_>,
+        extras: &Extras<'_>,
+    ) -> Result<(), GpuError> {
+        let plan = &*self.plan;
+        let origin = self.stream(plan.origin);
+        let begin = &self.events[plan.fork.event.index()];
+        let gpu_of = |stream: StreamId| plan.streams[stream.index()].gpu.index();
+        match start {
+            Start::Origin => origin.record(begin)?,
+            Start::Each(events) => origin.wait(&events[gpu_of(plan.origin)])?,
+        }
+        for &stream in &plan.fork.streams {
+            match start {
+                Start::Origin => self.stream(stream).wait(begin)?,
+                Start::Each(events) => self.stream(stream).wait(&events[gpu_of(stream)])?,
+            }
+        }
+        if let Some(random) = extras.shake {
+            for &stream in plan.fork.streams.iter().chain([&plan.origin]) {
+                self.pause(stream, random, LATE)?;
+            }
+        }
+        let mut late = self.faults.delay;
+        let mut next = 0;
+        while let Some(step) = plan.steps.get(next) {
+            let count = self.together(next);
+            if let Some((rank, time)) =
+                late.filter(|&(r, _)| self.schedule.task(step.task).rank == r)
+            {
+                late = None;
+                let _ = rank;
+                self.delay(step.stream, time)?;
+            }
+            let signal = matches!(
+                step.what,
+                What::Record(_) | What::Await(_) | What::WriteFlag(_) | What::AwaitFlag(_)
+            );
+            if let Some(random) = extras.shake.filter(|_| !signal)
+                && random.borrow_mut().u8(..) < 64
+            {
+                self.pause(step.stream, random, PAUSE)?;
+            }
+            let trace = extras.trace.filter(|_| !signal);
+            let steps = next..next + count;
+            if let Some(events) = trace {
+                for i in steps.clone() {
+                    self.stream(plan.steps[i].stream).record(&events[i].0)?;
+                }
+            }
+            self.step(next, count, parity, epoch)?;
+            if let Some(events) = trace {
+                for i in steps {
+                    self.stream(plan.steps[i].stream).record(&events[i].1)?;
+                }
+            }
+            next += count;
+        }
+        if let Some(tails) = extras.tails {
+            for (stream, tail) in self.streams.iter().zip(tails) {
+                stream.record(tail)?;
+            }
+        }
+        for (stream, event) in &plan.join {
+            let event = &self.events[event.index()];
+            self.stream(*stream).record(event)?;
+            origin.wait(event)?;
+        }
+        Ok(())
+    }
+
+    fn pause(
+        &self,
+        stream: StreamId,
+        random: &RefCell<fastrand::Rng>,
+        most: Duration,
+    ) -> Result<(), GpuError> {
+        let time = most.mul_f64(random.borrow_mut().f64());
+        self.delay(stream, time)
+    }
+
+    fn delay(&self, stream: StreamId, mut time: Duration) -> Result<(), GpuError> {
+        const SECOND: Duration = Duration::from_secs(1);
+        let kernels = &self
+            .device(self.plan.streams[stream.index()].gpu.index())
+            .kernels;
+        while !time.is_zero() {
+            kernels.delay(self.stream(stream), time.min(SECOND))?;
+            time = time.saturating_sub(SECOND);
+        }
+        Ok(())
+    }
+
+    /// How many steps from `at` on are submitted as one: the members of a call, or one.
+    pub(super) fn together(&self, at: usize) -> usize {
+        let call = |at: usize| match self.plan.steps.get(at)?.what {
+            What::Collective { call, .. } => Some(call),
+            _ => None,
+        };
+        match call(at) {
+            None => 1,
+            Some(first) => (at..).take_while(|&i| call(i) == Some(first)).count(),
+        }
+    }
+
+    /// Index of a product among the plan's.
+    pub(super) fn gemm(&self, what: &What) -> Result<usize, GpuError> {
+        what.gemm()
+            .and_then(|shape| self.plan.gemms.binary_search(&shape).ok())
+            .ok_or_else(|| GpuError::Argument("the plan does not list a product".to_owned()))
+    }
+
+    /// Submits `count` steps from `at` on.
+    pub(super) fn step(
+        &self,
+        at: usize,
+        count: usize,
+        parity: u64,
+        epoch: u32,
+    ) -> Result<(), GpuError> {
+        let step = &self.plan.steps[at];
+        let stream = self.stream(step.stream);
+        let gpu = self.plan.streams[step.stream.index()].gpu.index();
+        let device = self.device(gpu);
+        let dtype = self.plan.dtype;
+        let size = dtype.size();
+        match &step.what {
+            What::Copy { from, to } => stream.copy_2d(&self.rectangle(from, to, parity)?),
+            What::CopyKernel { from, to, blocks } => {
+                let copy = self.rectangle(from, to, parity)?;
+                device.kernels.copy(stream, &copy, u32::from(*blocks))
+            }
+            What::ToHost { from, to } => {
+                let (rows, width) = (u64::from(from.rows), u64::from(from.cols) * size);
+                stream.copy_2d(&Copy2d {
+                    from: self.region(from, parity)?,
+                    from_pitch: u64::from(from.ld) * size,
+                    to: self.slot(to, rows * width)?,
+                    to_pitch: width,
+                    width,
+                    rows,
+                })
+            }
+            What::FromHost { from, to } => {
+                let (rows, width) = (u64::from(to.rows), u64::from(to.cols) * size);
+                stream.copy_2d(&Copy2d {
+                    from: self.slot(from, rows * width)?,
+                    from_pitch: width,
+                    to: self.region(to, parity)?,
+                    to_pitch: u64::from(to.ld) * size,
+                    width,
+                    rows,
+                })
+            }
+            What::Gemm { a, b, out, .. } => {
+                let problem = &self.problems[self.gemm(&step.what)?];
+                let matrices = (
+                    self.region(a, parity)?,
+                    self.region(b, parity)?,
+                    self.region(out, parity)?,
+                );
+                let Some(space) = &self.workspaces[step.stream.index()] else {
+                    return Err(GpuError::Argument("a product without workspace".to_owned()));
+                };
+                let gemms = device.gemms.borrow();
+                gemms.run(stream, problem, matrices, space.region())
+            }
+            What::Add { inputs, out } => {
+                let matrix = |area: &Area| {
+                    Ok::<_, GpuError>(Matrix {
+                        start: self.region(area, parity)?,
+                        ld: area.ld.into(),
+                    })
+                };
+                let inputs = inputs.iter().map(matrix).collect::<Result<Vec<_>, _>>()?;
+                let shape = (u64::from(out.rows), u64::from(out.cols));
+                device
+                    .kernels
+                    .add(stream, dtype, &inputs, matrix(out)?, shape, 0)
+            }
+            What::Pointwise { .. } => Err(GpuError::Argument(format!(
+                "{}: real GPUs have no kernel for pointwise work; choose a strategy without it",
+                self.schedule.describe(step.task)
+            ))),
+            What::Collective { call, .. } => self.collective(*call, count, parity),
+            What::Record(event) => stream.record(&self.events[event.index()]),
+            What::Await(event) => stream.wait(&self.events[event.index()]),
+            What::WriteFlag(flag) if self.faults.drop_flag == Some(*flag) => Ok(()),
+            What::WriteFlag(flag) => stream.write_value(self.flag(*flag)?, epoch),
+            What::AwaitFlag(flag) => stream.wait_value(self.flag(*flag)?, epoch),
+        }
+    }
+
+    fn rectangle(&self, from: &Area, to: &Area, parity: u64) -> Result<Copy2d, GpuError> {
+        let size = self.plan.dtype.size();
+        Ok(Copy2d {
+            from: self.region(from, parity)?,
+            from_pitch: u64::from(from.ld) * size,
+            to: self.region(to, parity)?,
+            to_pitch: u64::from(to.ld) * size,
+            width: u64::from(from.cols) * size,
+            rows: from.rows.into(),
+        })
+    }
+
+    fn collective(&self, id: CallId, count: usize, parity: u64) -> Result<(), GpuError> {
+        let call = &self.plan.collectives[id.index()];
+        let Some(comms) = &self.comms[call.group as usize] else {
+            return Err(GpuError::Argument(
+                "a collective without members".to_owned(),
+            ));
+        };
+        if count != call.members.len() {
+            return Err(GpuError::Argument(format!(
+                "{count} of {} members of a collective follow one another",
+                call.members.len()
+            )));
+        }
+        let parts = call.members.len() as u32;
+        let block = |region: Region, i: u32| {
+            let bytes = region.bytes() / u64::from(parts);
+            region.cut(u64::from(i) * bytes, bytes)
+        };
+        let mut calls = Vec::with_capacity(count);
+        for (member, party) in call.members.iter().enumerate() {
+            let member = member as u32;
+            let stream = self.stream(party.stream);
+            let input = self.rows(&party.input, parity)?;
+            let output = self.rows(&party.output, parity)?;
+            let mut push = |op| calls.push(Call { member, stream, op });
+            match call.kind {
+                CollectiveKind::AllGather => push(Op::AllGather { input, output }),
+                CollectiveKind::ReduceScatter => push(Op::ReduceScatter { input, output }),
+                CollectiveKind::AllReduce => push(Op::AllReduce { input, output }),
+                CollectiveKind::AllToAll => {
+                    for peer in 0..parts {
+                        push(Op::Send {
+                            input: block(input, peer)?,
+                            to: peer,
+                        });
+                        push(Op::Receive {
+                            output: block(output, peer)?,
+                            from: peer,
+                        });
+                    }
+                }
+            }
+        }
+        comms.group(self.plan.dtype, &calls)
+    }
+}

@@ -1,0 +1,235 @@
+//! The GPUs, opened and warm.
+
+use std::cell::{Cell, RefCell};
+use std::rc::Rc;
+use std::time::Duration;
+
+use crate::gpu::GpuError;
+use crate::gpu::Session;
+use crate::gpu::env::Library;
+use crate::gpu::kernels::Kernels;
+use crate::gpu::lt::{Gemms, Pick};
+use crate::gpu::raw::nccl::Comms;
+use crate::gpu::raw::{Gpu, Memory, Pinned, Priority, Stream};
+
+/// How a machine is used.
+#[derive(Copy, Clone, Debug, PartialEq)]
+pub struct Settings {
+    /// How long a run may take.
+    pub limit: Duration,
+    /// Bytes of memory that every GPU is said to have free at most.
+    pub memory: Option<u64>,
+    /// How algorithms of products are chosen.
+    pub pick: Pick,
+}
+
+impl Default for Settings {
+    fn default() -> Self {
+        Self {
+            limit: Duration::from_secs(10),
+            memory: None,
+            pick: Pick::Heuristic,
+        }
+    }
+}
+
+/// One GPU with what runs on it.
+#[derive(Debug)]
+pub struct Device {
+    pub gpu: Rc<Gpu>,
+    pub kernels: Kernels,
+    pub gemms: RefCell<Gemms>,
+    /// Prepares memory, and opens flags when a run hangs; no run uses it.
+    pub control: Stream,
+    /// Where times are taken.
+    pub clock: Stream,
+    /// A word for each GPU: who has come to the barrier.
+    pub board: Memory,
+    /// What a kernel that waited too long says.
+    pub status: Pinned,
+}
+
+/// GPUs that work together.
+#[derive(Debug)]
+pub struct Machine<'s> {
+    session: &'s Session,
+    devices: Vec<Device>,
+    /// By position: whether the first reaches the memory of the second.
+    reach: Vec<Vec<bool>>,
+    comms: RefCell<Vec<(Vec<u32>, Rc<Comms>)>>,
+    settings: Settings,
+    unusable: RefCell<Option<String>>,
+    /// Holds the work of a timed round until the host opens it.
+    pub(in crate::gpu) gate: Pinned,
+    pub(in crate::gpu) rounds: Cell<u32>,
+}
+
+impl<'s> Machine<'s> {
+    /// Takes GPUs of `session` by their numbers, which are distinct.
+    ///
+    /// # Errors
+    /// [`GpuError`] for a GPU that is not open or a library that is missing, and the libraries'.
+    pub fn open(session: &'s Session, gpus: &[u32], settings: Settings) -> Result<Self, GpuError> {
+        for library in [Library::Nvrtc, Library::CublasLt] {
+            session.require(library)?;
+        }
+        let opened = gpus
+            .iter()
+            .map(|&number| {
+                let found = session.gpus().iter().find(|gpu| gpu.ordinal() == number);
+                found.cloned().ok_or(GpuError::TooFew {
+                    needed: number.saturating_add(1),
+                    found: session.gpus().len() as u32,
+                    hidden: String::new(),
+                })
+            })
+            .collect::<Result<Vec<Rc<Gpu>>, _>>()?;
+        let Some(first) = opened.first() else {
+            return Err(GpuError::Argument("a machine of no GPU".to_owned()));
+        };
+        let gate = Pinned::new(first, 4)?;
+        let mut reach = vec![vec![true; opened.len()]; opened.len()];
+        for (i, gpu) in opened.iter().enumerate() {
+            for (j, other) in opened.iter().enumerate().filter(|&(j, _)| j != i) {
+                reach[i][j] = match gpu.open_peer(other) {
+                    Ok(()) => true,
+                    Err(GpuError::NoPeer { .. }) => false,
+                    Err(error) => return Err(error),
+                };
+            }
+        }
+        let devices = opened
+            .iter()
+            .map(|gpu| {
+                let board = Memory::new(gpu, 4 * opened.len() as u64)?;
+                board.upload(0, &vec![0; 4 * opened.len()])?;
+                Ok(Device {
+                    kernels: Kernels::new(gpu, session.cache())?,
+                    gemms: RefCell::new(Gemms::new(gpu)?),
+                    control: Stream::new(gpu, Priority::High)?,
+                    clock: Stream::new(gpu, Priority::High)?,
+                    board,
+                    status: Pinned::new(gpu, 4 * crate::gpu::kernels::STATUS_WORDS)?,
+                    gpu: Rc::clone(gpu),
+                })
+            })
+            .collect::<Result<Vec<_>, GpuError>>()?;
+        Ok(Self {
+            session,
+            devices,
+            reach,
+            comms: RefCell::default(),
+            settings,
+            unusable: RefCell::default(),
+            gate,
+            rounds: Cell::new(0),
+        })
+    }
+
+    /// The GPUs in the order given.
+    pub fn devices(&self) -> &[Device] {
+        &self.devices
+    }
+
+    /// How it is used.
+    pub const fn settings(&self) -> &Settings {
+        &self.settings
+    }
+
+    /// What it was opened from.
+    pub const fn session(&self) -> &'s Session {
+        self.session
+    }
+
+    /// The position of GPU `number`.
+    ///
+    /// # Errors
+    /// [`GpuError::Argument`] for one that was not opened.
+    pub fn position(&self, number: u32) -> Result<usize, GpuError> {
+        self.devices
+            .iter()
+            .position(|device| device.gpu.ordinal() == number)
+            .ok_or_else(|| GpuError::Argument(format!("GPU {number} is used but was not opened")))
+    }
+
+    /// Whether every GPU reaches the memory of every other.
+    pub fn all_peers(&self) -> bool {
+        self.reach.iter().flatten().all(|&yes| yes)
+    }
+
+    /// That the GPU at `from` reaches the memory of the one at `to`.
+    ///
+    /// # Errors
+    /// [`GpuError::NoPeer`] if not.
+    pub(super) fn need_peer(&self, from: usize, to: usize) -> Result<(), GpuError> {
+        match self.reach[from][to] {
+            true => Ok(()),
+            false => Err(GpuError::NoPeer {
+                from: self.devices[from].gpu.ordinal(),
+                to: self.devices[to].gpu.ordinal(),
+            }),
+        }
+    }
+
+    /// The communicators of these GPUs, made once.
+    pub(super) fn comms(&self, gpus: &[u32]) -> Result<Rc<Comms>, GpuError> {
+        let known = self.comms.borrow();
+        if let Some((_, comms)) = known.iter().find(|(of, _)| of == gpus) {
+            return Ok(Rc::clone(comms));
+        }
+        drop(known);
+        self.session.require(Library::Nccl)?;
+        let members = gpus
+            .iter()
+            .map(|&gpu| Ok(Rc::clone(&self.devices[self.position(gpu)?].gpu)))
+            .collect::<Result<Vec<_>, GpuError>>()?;
+        let comms = Rc::new(Comms::new(&members)?);
+        self.comms
+            .borrow_mut()
+            .push((gpus.to_vec(), Rc::clone(&comms)));
+        Ok(comms)
+    }
+
+    /// Bytes of memory free on the GPU at `position`, within what the settings allow.
+    ///
+    /// # Errors
+    /// The driver's.
+    pub fn free(&self, position: usize) -> Result<u64, GpuError> {
+        let (free, _) = self.devices[position].gpu.memory()?;
+        Ok(self.settings.memory.map_or(free, |most| free.min(most)))
+    }
+
+    /// Refuses `needed` bytes that the GPU at `position` does not have.
+    ///
+    /// # Errors
+    /// [`GpuError::Memory`].
+    pub fn need_memory(&self, position: usize, needed: u64) -> Result<(), GpuError> {
+        let free = self.free(position)?;
+        match needed <= free {
+            true => Ok(()),
+            false => Err(GpuError::Memory {
+                gpu: self.devices[position].gpu.ordinal(),
+                needed,
+                free,
+            }),
+        }
+    }
+
+    /// Gives the machine up.
+    pub(super) fn give_up(&self, reason: &str) {
+        *self.unusable.borrow_mut() = Some(reason.to_owned());
+    }
+
+    /// That no run has hung here.
+    ///
+    /// # Errors
+    /// [`GpuError::Unusable`] with what happened.
+    pub fn usable(&self) -> Result<(), GpuError> {
+        match &*self.unusable.borrow() {
+            None => Ok(()),
+            Some(reason) => Err(GpuError::Unusable {
+                reason: reason.clone(),
+            }),
+        }
+    }
+}

@@ -1,0 +1,392 @@
+//! A plan with its memory, streams and signals.
+
+use std::cell::Cell;
+use std::rc::Rc;
+
+use super::issue::Extras;
+use super::machine::{Device, Machine};
+use super::{Faults, Start};
+use crate::gpu::GpuError;
+use crate::gpu::lt::{Problem, Trial, WORKSPACE};
+use crate::gpu::plan::{Area, FlagId, GemmShape, Mode, Plan, Slot, StreamId, What};
+use crate::gpu::raw::nccl::Comms;
+use crate::gpu::raw::{Event, GraphExec, Memory, Pinned, Priority, Region, Stream};
+use crate::schedule::Schedule;
+
+/// A plan on a machine, ready to be performed again and again.
+#[derive(Debug)]
+pub struct Run<'m> {
+    pub(super) machine: &'m Machine<'m>,
+    pub(super) schedule: Rc<Schedule>,
+    pub(super) plan: Rc<Plan>,
+    /// By the plan's GPU: the position among the machine's.
+    pub(super) at: Vec<usize>,
+    arenas: Vec<Memory>,
+    /// By the plan's GPU: the flags that lie there, 4 bytes each.
+    flags: Vec<Option<Memory>>,
+    /// By the plan's GPU: where the watchdog reads the flags; taken beforehand, because a driver
+    /// may wait for the GPUs before it gives or takes memory.
+    pub(super) mirrors: Vec<Option<Pinned>>,
+    /// By flag: its word.
+    words: Vec<u64>,
+    staging: Vec<Pinned>,
+    pub(super) streams: Vec<Stream>,
+    pub(super) events: Vec<Event>,
+    /// By [`Plan::gemms`].
+    pub(super) problems: Vec<Problem>,
+    /// By stream; those that multiply.
+    pub(super) workspaces: Vec<Option<Memory>>,
+    /// By [`Plan::groups`].
+    pub(super) comms: Vec<Option<Rc<Comms>>>,
+    /// By parity.
+    pub(super) graphs: [Option<GraphExec>; 2],
+    /// Recorded in the origin at the end of a run.
+    pub(super) done: Event,
+    pub(super) epoch: Cell<u32>,
+    pub(super) faults: Faults,
+}
+
+impl<'m> Run<'m> {
+    /// Takes what `plan` needs, after a look at what is free, and runs every library call once.
+    ///
+    /// # Errors
+    /// [`GpuError::Memory`], [`GpuError::NoPeer`], [`GpuError::Argument`] for work that no kernel
+    /// does, and the libraries'.
+    pub fn new(
+        machine: &'m Machine<'m>,
+        schedule: &Rc<Schedule>,
+        plan: &Rc<Plan>,
+        faults: Faults,
+    ) -> Result<Self, GpuError> {
+        machine.usable()?;
+        let at = plan
+            .gpus
+            .iter()
+            .map(|&gpu| machine.position(gpu))
+            .collect::<Result<Vec<_>, _>>()?;
+        reachable(machine, plan, &at)?;
+        let multiplies = |stream: usize| {
+            plan.steps
+                .iter()
+                .any(|step| step.stream.index() == stream && matches!(step.what, What::Gemm { .. }))
+        };
+        let multiplies: Vec<bool> = (0..plan.streams.len()).map(multiplies).collect();
+        for (gpu, &position) in at.iter().enumerate() {
+            machine.need_memory(position, needed(plan, gpu, &multiplies))?;
+        }
+        let device = |gpu: usize| &machine.devices()[at[gpu]];
+        let arenas = (plan.arenas.iter().enumerate())
+            .map(|(gpu, arena)| Memory::new(&device(gpu).gpu, 2 * arena.half))
+            .collect::<Result<Vec<_>, _>>()?;
+        let mut words = Vec::with_capacity(plan.flags.len());
+        let mut counts = vec![0_u64; plan.gpus.len()];
+        for flag in &plan.flags {
+            words.push(counts[flag.gpu.index()]);
+            counts[flag.gpu.index()] += 1;
+        }
+        let flags = counts
+            .iter()
+            .enumerate()
+            .map(|(gpu, &count)| match count {
+                0 => Ok(None),
+                _ => {
+                    let memory = Memory::new(&device(gpu).gpu, 4 * count)?;
+                    memory.upload(0, &vec![0; 4 * count as usize])?;
+                    Ok(Some(memory))
+                }
+            })
+            .collect::<Result<Vec<_>, GpuError>>()?;
+        let mirrors = flags
+            .iter()
+            .map(|memory: &Option<Memory>| match memory {
+                None => Ok(None),
+                Some(memory) => Pinned::new(memory.gpu(), memory.region().bytes()).map(Some),
+            })
+            .collect::<Result<Vec<_>, GpuError>>()?;
+        let staging = plan
+            .staging
+            .iter()
+            .map(|ring| {
+                let bytes = ring.bytes.saturating_mul(u64::from(ring.slots));
+                Pinned::new(&device(ring.from.index()).gpu, bytes)
+            })
+            .collect::<Result<Vec<_>, _>>()?;
+        let streams = plan
+            .streams
+            .iter()
+            .map(|stream| {
+                let priority = match stream.urgent {
+                    true => Priority::High,
+                    false => Priority::Low,
+                };
+                Stream::new(&device(stream.gpu.index()).gpu, priority)
+            })
+            .collect::<Result<Vec<_>, _>>()?;
+        let events = plan
+            .events
+            .iter()
+            .map(|gpu| Event::new(&device(gpu.index()).gpu, false))
+            .collect::<Result<Vec<_>, _>>()?;
+        let problems = plan
+            .gemms
+            .iter()
+            .map(|shape| problem(plan, shape))
+            .collect();
+        let workspaces = multiplies
+            .iter()
+            .zip(&plan.streams)
+            .map(|(&yes, stream)| match yes {
+                true => Memory::new(&device(stream.gpu.index()).gpu, WORKSPACE).map(Some),
+                false => Ok(None),
+            })
+            .collect::<Result<Vec<_>, _>>()?;
+        let mut comms = vec![None; plan.groups.len()];
+        for call in &plan.collectives {
+            let group = call.group as usize;
+            if comms[group].is_none() {
+                let gpus: Vec<u32> = plan.groups[group]
+                    .iter()
+                    .map(|rank| schedule.placement[usize::from(rank.0)])
+                    .collect();
+                comms[group] = Some(machine.comms(&gpus)?);
+            }
+        }
+        let origin = &plan.streams[plan.origin.index()];
+        let run = Self {
+            done: Event::new(&device(origin.gpu.index()).gpu, false)?,
+            machine,
+            schedule: Rc::clone(schedule),
+            plan: Rc::clone(plan),
+            at,
+            arenas,
+            flags,
+            mirrors,
+            words,
+            staging,
+            streams,
+            events,
+            problems,
+            workspaces,
+            comms,
+            graphs: [None, None],
+            epoch: Cell::new(0),
+            faults,
+        };
+        run.choose()?;
+        run.warm()?;
+        Ok(run)
+    }
+
+    /// The plan.
+    pub fn plan(&self) -> &Plan {
+        &self.plan
+    }
+
+    /// What is performed.
+    pub fn schedule(&self) -> &Schedule {
+        &self.schedule
+    }
+
+    /// The machine.
+    pub const fn machine(&self) -> &'m Machine<'m> {
+        self.machine
+    }
+
+    /// The device of a GPU of the plan.
+    pub fn device(&self, gpu: usize) -> &'m Device {
+        &self.machine.devices()[self.at[gpu]]
+    }
+
+    /// The half of the arenas in which the next run works.
+    pub fn next_parity(&self) -> u64 {
+        u64::from(self.epoch.get().wrapping_add(1)) % 2
+    }
+
+    /// The half of an arena.
+    ///
+    /// # Errors
+    /// [`GpuError::Bounds`].
+    pub fn half(&self, gpu: usize, parity: u64) -> Result<Region, GpuError> {
+        let half = self.plan.arenas[gpu].half;
+        self.arenas[gpu].region().cut(parity * half, half)
+    }
+
+    /// The memory of an area.
+    ///
+    /// # Errors
+    /// [`GpuError::Bounds`] when it leaves the half of the run.
+    pub fn region(&self, area: &Area, parity: u64) -> Result<Region, GpuError> {
+        let bytes = area.span() * self.plan.dtype.size();
+        self.half(area.gpu.index(), parity)?.cut(area.at, bytes)
+    }
+
+    /// Copies an element of an area to the host; not ordered with streams.
+    ///
+    /// # Errors
+    /// [`GpuError::Bounds`], and the driver's.
+    pub fn element(&self, area: &Area, parity: u64, row: u64, col: u64) -> Result<f32, GpuError> {
+        let size = self.plan.dtype.size();
+        let half = self.plan.arenas[area.gpu.index()].half;
+        let at = parity * half + area.at + (row * u64::from(area.ld) + col) * size;
+        let mut bytes = vec![0; size as usize];
+        self.arenas[area.gpu.index()].download(at, &mut bytes)?;
+        let values = crate::gpu::data::decode_all(self.plan.dtype, &bytes);
+        Ok(values.first().copied().unwrap_or(f32::NAN))
+    }
+
+    /// Whole rows, padding included.
+    pub(super) fn rows(&self, area: &Area, parity: u64) -> Result<Region, GpuError> {
+        let bytes = u64::from(area.rows) * u64::from(area.ld) * self.plan.dtype.size();
+        self.half(area.gpu.index(), parity)?.cut(area.at, bytes)
+    }
+
+    pub(super) fn slot(&self, slot: &Slot, bytes: u64) -> Result<Region, GpuError> {
+        let ring = &self.plan.staging[slot.staging.index()];
+        self.staging[slot.staging.index()]
+            .region()
+            .cut(ring.bytes * u64::from(slot.slot), ring.bytes.min(bytes))
+    }
+
+    /// The word of a flag.
+    pub(super) fn flag(&self, flag: FlagId) -> Result<Region, GpuError> {
+        let gpu = self.plan.flags[flag.index()].gpu.index();
+        match &self.flags[gpu] {
+            Some(memory) => memory.region().cut(4 * self.words[flag.index()], 4),
+            None => Err(GpuError::Argument(format!("no flag {}", flag.0))),
+        }
+    }
+
+    /// The index of a flag's word among those of its GPU, and all of these.
+    pub(super) fn words(&self, gpu: usize) -> Option<Region> {
+        self.flags[gpu].as_ref().map(Memory::region)
+    }
+
+    pub(super) fn word(&self, flag: FlagId) -> u64 {
+        self.words[flag.index()]
+    }
+
+    pub(super) fn stream(&self, id: StreamId) -> &Stream {
+        &self.streams[id.index()]
+    }
+
+    /// Chooses the algorithm of every product, on memory that a run will use.
+    fn choose(&self) -> Result<(), GpuError> {
+        let settings = self.machine.settings();
+        for step in &self.plan.steps {
+            let What::Gemm { a, b, out, .. } = &step.what else {
+                continue;
+            };
+            let problem = self.problems[self.gemm(&step.what)?];
+            let device = self.device(out.gpu.index());
+            let Some(space) = &self.workspaces[step.stream.index()] else {
+                continue;
+            };
+            let trial = Trial {
+                stream: self.stream(step.stream),
+                matrices: (self.region(a, 0)?, self.region(b, 0)?, self.region(out, 0)?),
+                workspace: space.region(),
+                limit: settings.limit,
+            };
+            let mut gemms = device.gemms.borrow_mut();
+            gemms.choose(problem, settings.pick, Some(&trial))?;
+        }
+        Ok(())
+    }
+
+    /// Each kind of product and of collective once, one after another, so that whatever the
+    /// libraries load or connect is there before anything waits.
+    fn warm(&self) -> Result<(), GpuError> {
+        let mut seen = vec![false; self.plan.gemms.len()];
+        let mut next = 0;
+        while let Some(step) = self.plan.steps.get(next) {
+            let count = self.together(next);
+            let new = match &step.what {
+                What::Gemm { .. } => {
+                    let i = self.gemm(&step.what)?;
+                    !std::mem::replace(&mut seen[i], true)
+                }
+                What::Collective { .. } => true,
+                _ => false,
+            };
+            if new {
+                self.step(next, count, 0, 0)?;
+                for step in &self.plan.steps[next..next + count] {
+                    let limit = self.machine.settings().limit;
+                    self.stream(step.stream)
+                        .finish(limit, "the first call of a library")?;
+                }
+            }
+            next += count;
+        }
+        Ok(())
+    }
+
+    /// Captures the run into graphs, one for each half; needed once in graph mode.
+    ///
+    /// # Errors
+    /// The driver's, e.g. where it cannot put several GPUs into one graph.
+    pub fn capture(&mut self, extras: &Extras<'_>) -> Result<(), GpuError> {
+        self.machine.usable()?;
+        if self.plan.mode != Mode::Graph {
+            return Ok(());
+        }
+        for parity in 0..2 {
+            let origin = self.stream(self.plan.origin);
+            origin.begin_capture()?;
+            let issued = self.issue(parity, 0, Start::Origin, extras);
+            // The capture ends whatever happened in it.
+            let graph = origin.end_capture();
+            issued?;
+            let exec = graph?.instantiate()?;
+            exec.upload(origin)?;
+            origin.finish(self.machine.settings().limit, "sending a graph to the GPUs")?;
+            self.graphs[parity as usize] = Some(exec);
+        }
+        Ok(())
+    }
+}
+
+fn problem(plan: &Plan, shape: &GemmShape) -> Problem {
+    Problem {
+        m: shape.m.into(),
+        n: shape.n.into(),
+        k: shape.k.into(),
+        ld: shape.ld.map(u64::from),
+        align: [shape.alignment; 3],
+        dtype: plan.dtype,
+        accumulate: shape.accumulate,
+        sms: shape.sms.into(),
+    }
+}
+
+/// Bytes of memory that a GPU of the plan needs.
+fn needed(plan: &Plan, gpu: usize, multiplies: &[bool]) -> u64 {
+    let spaces = plan
+        .streams
+        .iter()
+        .zip(multiplies)
+        .filter(|(stream, yes)| stream.gpu.index() == gpu && **yes)
+        .count() as u64;
+    let flags = plan.flags.iter().filter(|f| f.gpu.index() == gpu).count() as u64;
+    plan.arenas[gpu]
+        .half
+        .saturating_mul(2)
+        .saturating_add(spaces * WORKSPACE)
+        .saturating_add(4 * flags)
+}
+
+/// That every GPU reaches the memory of others that its steps touch.
+fn reachable(machine: &Machine<'_>, plan: &Plan, at: &[usize]) -> Result<(), GpuError> {
+    for step in &plan.steps {
+        let here = plan.streams[step.stream.index()].gpu;
+        let touched = match &step.what {
+            What::Copy { from, to } | What::CopyKernel { from, to, .. } => [from.gpu, to.gpu],
+            What::WriteFlag(flag) => [plan.flags[flag.index()].gpu; 2],
+            _ => continue,
+        };
+        for gpu in touched {
+            machine.need_peer(at[here.index()], at[gpu.index()])?;
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,214 @@
+//! The watchdog.
+
+use std::time::{Duration, Instant};
+
+use super::Run;
+use crate::gpu::GpuError;
+use crate::gpu::plan::{FlagId, Plan, What};
+use crate::schedule::{Schedule, TaskId};
+
+/// Added to the epoch of a run that is given up: later than all, in cyclic order.
+const ABORT: u32 = 1 << 30;
+/// How long what was opened may take to end, and reading the flags.
+const GRACE: Duration = Duration::from_secs(5);
+
+/// A wait that was not met.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Awaited {
+    pub flag: FlagId,
+    /// Who writes it and who waits.
+    pub writer: TaskId,
+    pub reader: TaskId,
+    pub wanted: u32,
+    pub found: u32,
+}
+
+/// The first wait in issue order whose flag is before `epoch`; `found` is by flag.
+pub fn first_unmet(plan: &Plan, epoch: u32, found: &[u32]) -> Option<Awaited> {
+    plan.steps.iter().find_map(|step| {
+        let What::AwaitFlag(flag) = step.what else {
+            return None;
+        };
+        let value = *found.get(flag.index())?;
+        (epoch.wrapping_sub(value).cast_signed() > 0).then(|| Awaited {
+            flag,
+            writer: plan.flags[flag.index()].task,
+            reader: step.task,
+            wanted: epoch,
+            found: value,
+        })
+    })
+}
+
+impl Awaited {
+    /// What is said of it.
+    pub fn describe(&self, plan: &Plan, schedule: &Schedule) -> String {
+        let gpu = plan.gpus[plan.flags[self.flag.index()].gpu.index()];
+        format!(
+            "{} waits for flag {} on GPU {gpu} to become {}, and it is {}; {} writes it",
+            schedule.describe(self.reader),
+            self.flag.0,
+            self.wanted,
+            self.found,
+            schedule.describe(self.writer),
+        )
+    }
+}
+
+impl Run<'_> {
+    /// Polls until everything enqueued so far has ended.
+    ///
+    /// # Errors
+    /// [`GpuError::Hang`] when the limit passes; the machine is not used any more after that. And
+    /// errors of the work itself.
+    pub fn finish(&self) -> Result<(), GpuError> {
+        self.machine.usable()?;
+        let limit = self.machine.settings().limit;
+        if self.poll(limit)? {
+            return Ok(());
+        }
+        let report = self.report();
+        let opened = self.open_all();
+        let ended = opened.and_then(|()| self.poll(GRACE));
+        if !matches!(ended, Ok(true)) {
+            for device in self.machine.devices() {
+                device.gpu.lose();
+            }
+        }
+        let what = format!("`{}`", self.schedule.strategy);
+        self.machine.give_up(&format!("{what} hung ({report})"));
+        Err(GpuError::Hang {
+            what,
+            limit,
+            report,
+        })
+    }
+
+    /// Whether the run ends within `limit`.
+    fn poll(&self, limit: Duration) -> Result<bool, GpuError> {
+        const EAGER: Duration = Duration::from_millis(2);
+        let begin = Instant::now();
+        while !self.done.passed()? {
+            let passed = begin.elapsed();
+            if passed > limit {
+                return Ok(false);
+            }
+            match passed > EAGER {
+                true => std::thread::sleep(Duration::from_micros(50)),
+                false => std::hint::spin_loop(),
+            }
+        }
+        Ok(true)
+    }
+
+    fn report(&self) -> String {
+        let epoch = self.epoch.get();
+        let waits = match self.flag_values() {
+            Ok(found) => first_unmet(&self.plan, epoch, &found)
+                .map(|awaited| awaited.describe(&self.plan, &self.schedule)),
+            Err(error) => Some(format!("the flags cannot be read ({error})")),
+        };
+        waits.unwrap_or_else(|| {
+            let busy: Vec<String> = (self.streams.iter().enumerate())
+                .filter(|(_, stream)| matches!(stream.is_idle(), Ok(false)))
+                .map(|(s, _)| {
+                    let of = |step: &&crate::gpu::plan::Step| step.stream.index() == s;
+                    let last = self.plan.steps.iter().rev().find(of);
+                    let task = last.map_or_else(String::new, |step| {
+                        format!(", which ends with {}", self.schedule.describe(step.task))
+                    });
+                    let stream = &self.plan.streams[s];
+                    let gpu = self.plan.gpus[stream.gpu.index()];
+                    format!("stream `{}` of GPU {gpu}{task}", stream.name)
+                })
+                .collect();
+            match busy.is_empty() {
+                true => "every flag was written and every stream is idle".to_owned(),
+                false => format!("no flag is missing; still busy: {}", busy.join("; ")),
+            }
+        })
+    }
+
+    /// By flag: its value now.
+    fn flag_values(&self) -> Result<Vec<u32>, GpuError> {
+        let mut values = vec![0; self.plan.flags.len()];
+        for gpu in 0..self.plan.gpus.len() {
+            let (Some(words), Some(copy)) = (self.words(gpu), &self.mirrors[gpu]) else {
+                continue;
+            };
+            let device = self.device(gpu);
+            device.control.copy(words, copy.region())?;
+            device.control.finish(GRACE, "reading the flags")?;
+            for (f, value) in values.iter_mut().enumerate() {
+                if self.plan.flags[f].gpu.index() == gpu {
+                    *value = copy.load(self.word(FlagId(f as u32)))?;
+                }
+            }
+        }
+        Ok(values)
+    }
+
+    /// Lets every wait pass.
+    fn open_all(&self) -> Result<(), GpuError> {
+        let epoch = self.epoch.get().wrapping_add(ABORT);
+        for (f, flag) in self.plan.flags.iter().enumerate() {
+            let word = self.flag(FlagId(f as u32))?;
+            self.device(flag.gpu.index())
+                .control
+                .write_value(word, epoch)?;
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::gpu::plan::{Options, lower};
+
+    fn pair() -> (Schedule, Plan) {
+        let text = include_str!(concat!(
+            env!("CARGO_MANIFEST_DIR"),
+            "/examples/two-gpu.json"
+        ));
+        let schedule = crate::schedule::json::read(text, "two-gpu.json").unwrap();
+        let plan = lower(&schedule, &Options::default(), None).unwrap();
+        (schedule, plan)
+    }
+
+    #[test]
+    fn the_first_wait_that_is_not_met_is_named() {
+        let (schedule, plan) = pair();
+        assert_eq!(plan.flags.len(), 2);
+        assert_eq!(first_unmet(&plan, 7, &[7, 8]), None);
+        let second = first_unmet(&plan, 7, &[7, 6]).unwrap();
+        assert_eq!(
+            (second.flag, second.wanted, second.found),
+            (FlagId(1), 7, 6)
+        );
+        let first = first_unmet(&plan, 7, &[6, 6]).unwrap();
+        assert_eq!(first.flag, FlagId(0));
+        let text = first.describe(&plan, &schedule);
+        assert!(
+            text.contains(
+                "(rank 1, lane compute, gemm) waits for flag 0 on GPU 1 to become 7, and it is 6; "
+            ),
+            "{text}"
+        );
+        assert!(
+            text.ends_with("(rank 0, lane copy, transfer) writes it"),
+            "{text}"
+        );
+    }
+
+    #[test]
+    fn epochs_go_round_and_an_abort_opens_every_wait() {
+        let (_, plan) = pair();
+        let last = u32::MAX;
+        assert!(first_unmet(&plan, last.wrapping_add(1), &[last, last]).is_some());
+        for epoch in [1, last, ABORT] {
+            let open = epoch.wrapping_add(ABORT);
+            assert_eq!(first_unmet(&plan, epoch, &[open, open]), None);
+        }
+    }
+}

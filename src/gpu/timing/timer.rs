@@ -1,0 +1,207 @@
+//! Timing one run, or some in a row.
+
+use crate::gpu::GpuError;
+use crate::gpu::exec::{Extras, Run, Start};
+use crate::gpu::kernels::{Epoch, Limit, MOST, STATUS_WORDS};
+use crate::gpu::plan::Mode;
+use crate::gpu::raw::Event;
+use crate::schedule::Rank;
+
+/// Most steps of one stream that are held back by a gate; a driver queues about a thousand.
+pub const GATED: usize = 400;
+
+/// One measurement \[seconds\].
+#[derive(Clone, Debug, PartialEq)]
+pub struct Sample {
+    /// Of one run; of several in a row, their mean.
+    pub makespan: f64,
+    /// By rank: when its last stream ended, in the last run; empty in graph mode.
+    pub ranks: Vec<f64>,
+    /// Whether the host had enqueued everything before anything began.
+    pub gated: bool,
+}
+
+impl Sample {
+    /// Between the first and the last rank to end.
+    pub fn skew(&self) -> Option<f64> {
+        let last = self.ranks.iter().copied().reduce(f64::max)?;
+        let first = self.ranks.iter().copied().reduce(f64::min)?;
+        Some(last - first)
+    }
+}
+
+/// A run with what its times are taken by.
+#[derive(Debug)]
+pub struct Timer<'m> {
+    run: Run<'m>,
+    /// By GPU of the plan.
+    starts: Vec<Event>,
+    /// By stream.
+    tails: Vec<Event>,
+    /// By rank: the streams with its tasks.
+    streams_of: Vec<Vec<usize>>,
+    /// Most steps in one stream.
+    deepest: usize,
+}
+
+impl<'m> Timer<'m> {
+    /// Captures the run if its plan is a graph's.
+    ///
+    /// # Errors
+    /// The driver's.
+    pub fn new(mut run: Run<'m>) -> Result<Self, GpuError> {
+        run.capture(&Extras::default())?;
+        let plan = run.plan();
+        let starts = (0..plan.gpus.len())
+            .map(|gpu| Event::new(&run.device(gpu).gpu, true))
+            .collect::<Result<_, _>>()?;
+        let tails = plan
+            .streams
+            .iter()
+            .map(|stream| Event::new(&run.device(stream.gpu.index()).gpu, true))
+            .collect::<Result<_, _>>()?;
+        let schedule = run.schedule();
+        let mut streams_of = vec![Vec::new(); schedule.placement.len()];
+        let mut steps = vec![0; plan.streams.len()];
+        for step in &plan.steps {
+            let Rank(rank) = schedule.task(step.task).rank;
+            let streams = &mut streams_of[usize::from(rank)];
+            if !streams.contains(&step.stream.index()) {
+                streams.push(step.stream.index());
+            }
+            steps[step.stream.index()] += 1;
+        }
+        Ok(Self {
+            starts,
+            tails,
+            streams_of,
+            deepest: steps.into_iter().max().unwrap_or(0),
+            run,
+        })
+    }
+
+    /// The run.
+    pub const fn run(&self) -> &Run<'m> {
+        &self.run
+    }
+
+    /// Times `repeats` runs in a row.
+    ///
+    /// # Errors
+    /// [`GpuError::Hang`], [`GpuError::Wrong`] when the GPUs did not start together, and the
+    /// libraries'.
+    pub fn once(&self, repeats: u32) -> Result<Sample, GpuError> {
+        let graph = self.run.plan().mode == Mode::Graph;
+        let gated = graph || self.deepest.saturating_mul(repeats as usize) <= GATED;
+        let round = self.line_up(gated)?;
+        let repeats = repeats.max(1);
+        for repeat in 0..repeats {
+            let last = Extras {
+                tails: (repeat + 1 == repeats).then_some(self.tails.as_slice()),
+                ..Extras::default()
+            };
+            let start = match repeat {
+                0 => Start::Each(&self.starts),
+                _ => Start::Origin,
+            };
+            self.run.enqueue(start, &last)?;
+        }
+        self.run.machine().gate.store(0, round)?;
+        self.run.finish()?;
+        self.lined_up()?;
+        self.sample(repeats, gated)
+    }
+
+    /// Gate, barrier and start events of every GPU; the number that opens the gate.
+    pub(super) fn line_up(&self, gated: bool) -> Result<u32, GpuError> {
+        let machine = self.run.machine();
+        machine.usable()?;
+        let plan = self.run.plan();
+        let round = machine.rounds.get().wrapping_add(1);
+        machine.rounds.set(round);
+        let members = plan.gpus.len();
+        let boards: Vec<_> = (0..members)
+            .map(|gpu| self.run.device(gpu).board.region())
+            .collect();
+        for (gpu, start) in self.starts.iter().enumerate() {
+            let device = self.run.device(gpu);
+            for word in 0..STATUS_WORDS {
+                device.status.store(word, 0)?;
+            }
+            let limit = Limit {
+                time: machine.settings().limit,
+                status: device.status.region(),
+                tag: 1,
+            };
+            let epoch = Epoch::fixed(round);
+            let kernels = &device.kernels;
+            if gated {
+                kernels.flag_wait(&device.clock, machine.gate.region(), epoch, limit)?;
+            }
+            if members > 1 && members <= MOST && machine.all_peers() {
+                kernels.barrier(&device.clock, &boards, gpu as u32, epoch, limit)?;
+            }
+            device.clock.record(start)?;
+        }
+        Ok(round)
+    }
+
+    /// That no gate and no barrier gave up.
+    pub(super) fn lined_up(&self) -> Result<(), GpuError> {
+        for gpu in 0..self.starts.len() {
+            let device = self.run.device(gpu);
+            if device.status.load(0)? != 0 {
+                return Err(GpuError::Wrong(format!(
+                    "GPU {} did not start with the others: a wait before the start event passed its limit",
+                    device.gpu.ordinal()
+                )));
+            }
+        }
+        Ok(())
+    }
+
+    pub(super) fn starts(&self) -> &[Event] {
+        &self.starts
+    }
+
+    fn sample(&self, repeats: u32, gated: bool) -> Result<Sample, GpuError> {
+        let plan = self.run.plan();
+        let end = |stream: usize| {
+            let gpu = plan.streams[stream].gpu.index();
+            self.starts[gpu].seconds_to(&self.tails[stream])
+        };
+        if plan.mode == Mode::Graph {
+            return Ok(Sample {
+                makespan: end(plan.origin.index())? / f64::from(repeats),
+                ranks: Vec::new(),
+                gated,
+            });
+        }
+        let ends = (0..plan.streams.len())
+            .map(end)
+            .collect::<Result<Vec<_>, _>>()?;
+        let latest = |streams: &[usize]| streams.iter().map(|&s| ends[s]).fold(0.0, f64::max);
+        Ok(Sample {
+            makespan: ends.iter().copied().fold(0.0, f64::max) / f64::from(repeats),
+            ranks: self.streams_of.iter().map(|s| latest(s)).collect(),
+            gated,
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_skew_is_from_the_first_to_the_last_rank() {
+        let mut sample = Sample {
+            makespan: 3.0,
+            ranks: vec![2.5, 3.0, 2.0],
+            gated: true,
+        };
+        assert_eq!(sample.skew(), Some(1.0));
+        sample.ranks.clear();
+        assert_eq!(sample.skew(), None);
+    }
+}
