@@ -3,8 +3,11 @@
 //! Nothing of CUDA is needed to build or test Duet. [`env`] finds the libraries on the machine,
 //! [`raw`] wraps their calls one by one (the only unsafe code), [`kernels`] are our own kernels,
 //! compiled at run time and kept in a [`cache`], [`lt`] multiplies matrices and [`raw::nccl`] is the
-//! library baseline of the collectives; [`check`] tests all of it against the host. Whatever is missing is a [`GpuError`]: a sentence with a
-//! remedy.
+//! library baseline of the collectives; [`check`] tests all of it against the host. Whatever is
+//! missing is a [`GpuError`]: a sentence with a remedy.
+//!
+//! A schedule is lowered to a [`plan`], which [`exec`] performs. [`compare`] says whether the
+//! results are right, [`campaign`] draws random cases, [`timing`] measures.
 //!
 //! One process and one issuing thread drive all GPUs. The host never blocks without a limit: it
 //! polls, and a limit that passes is an error.
@@ -22,7 +25,6 @@ pub mod kernels;
 pub mod lt;
 pub mod plan;
 pub mod raw;
-
 mod session;
 pub mod timing;
 
