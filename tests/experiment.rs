@@ -4,6 +4,8 @@
 mod bad;
 #[path = "experiment/commands.rs"]
 mod commands;
+#[path = "experiment/compass.rs"]
+mod compass;
 #[path = "support/corpus.rs"]
 mod corpus;
 #[path = "experiment/docs.rs"]
@@ -12,6 +14,8 @@ mod docs;
 mod files;
 #[path = "experiment/kill.rs"]
 mod kill;
+#[path = "experiment/plot.rs"]
+mod plot;
 #[path = "experiment/resume.rs"]
 mod resume;
 #[path = "experiment/shards.rs"]

@@ -29,10 +29,13 @@ fn draw(analysis: &Analysis) -> Result<Vec<Picture>, String> {
         let extended = here
             .iter()
             .filter_map(|gain| Some((gain.at as f64, gain.extended?)));
+        // Under the others, whose markers then stay visible where lines coincide.
+        let mut best = Series::new("best d", Look::nth(0), best.collect());
+        best.markers = false;
         Panel {
             title: group.title(),
             series: vec![
-                Series::new("best d", Look::nth(0), best.collect()),
+                best,
                 Series::new("d* of the paper's form", Look::nth(1), predicted.collect()),
                 Series::new("d of the extended form", Look::nth(2), extended.collect()),
             ],

@@ -64,6 +64,10 @@ fn picture(analysis: &Analysis, grid: &str, sweeps: &[&Sweep]) -> Option<Picture
         "x" => Quantity::Factor,
         _ => Quantity::Number,
     };
+    // Panels stand side by side: room for the labels at their ends.
+    let xs = panels.iter().flat_map(|panel| &panel.series).flat_map(|series| &series.points);
+    let ends = xs.fold((f64::MAX, 0.0_f64), |(low, high), (x, _)| (low.min(*x), high.max(*x)));
+    let room = [ends.0 / 1.3, ends.1 * 1.3];
     let lines = Lines {
         caption: caption(
             analysis,
@@ -72,7 +76,7 @@ fn picture(analysis: &Analysis, grid: &str, sweeps: &[&Sweep]) -> Option<Picture
                 "Geometric mean of the fastest d (1 is sequential) over the cases of grid {grid}"
             ),
         ),
-        x: Axis::log2(path, quantity),
+        x: Axis::log2(path, quantity).spanning(&room),
         y: Axis::log2("best d", Quantity::Number).spanning(&[1.0]),
         columns: panels.len().min(2),
         panels,

@@ -39,7 +39,7 @@ fn picture(analysis: &Analysis, model: &Model, title: &str) -> Option<String> {
     let mut clouds: Vec<Cloud> = Vec::new();
     for (i, case) in analysis.main_cases().enumerate() {
         for (run, predicted) in case.runs.iter().zip(&model.predictions[i]) {
-            let Some(predicted) = predicted.filter(|_| !analysis.train[i]) else {
+            let Some(predicted) = predicted.filter(|_| !analysis.train[i] && run.is_offered()) else {
                 continue;
             };
             let point = (run.seconds, predicted);
@@ -62,18 +62,21 @@ fn picture(analysis: &Analysis, model: &Model, title: &str) -> Option<String> {
         Some(format!("{} {:.1} %", family.name(), 100.0 * errors.mape))
     });
     let errors: Vec<String> = errors.collect();
+    // Room for the band's name beyond the last point.
+    let points = clouds.iter().flat_map(|cloud| &cloud.points);
+    let room = points.fold(0.0_f64, |most, (x, y)| most.max(*x).max(*y)) * 2.0;
     let scatter = Scatter {
         caption: caption(
             analysis,
             title,
             format!(
-                "Cases that were not fitted on; mean relative error: {}; band ±{:.0} %",
+                "Cases not fitted on, default parameters; mean relative error {}; band ±{:.0} %",
                 errors.join(", "),
                 100.0 * BAND
             ),
         ),
-        x: Axis::log("simulated time", Quantity::Seconds),
-        y: Axis::log("predicted time", Quantity::Seconds),
+        x: Axis::log("simulated time", Quantity::Seconds).spanning(&[room]),
+        y: Axis::log("predicted time", Quantity::Seconds).spanning(&[room]),
         clouds,
         diagonal: Some(BAND),
     };

@@ -3,6 +3,7 @@
 use super::{Check, Finding};
 use crate::experiment::analysis::bandwidth::Curve;
 use crate::experiment::analysis::{Analysis, Group};
+use crate::units::Bytes;
 
 /// Groups of bandwidth curves, by number of ranks.
 fn groups(analysis: &Analysis) -> Vec<&Group> {
@@ -117,7 +118,7 @@ pub(super) const COPY_ENGINES: Check = Check {
             let from = ratios.iter().find(|(_, ratio)| *ratio > 1.0);
             let crossing = from.map_or_else(
                 || "never ahead".to_owned(),
-                |(bytes, _)| format!("ahead from {:.3} MiB", bytes / f64::from(1 << 20)),
+                |(bytes, _)| format!("ahead from {}", Bytes::new(*bytes as u64)),
             );
             numbers.push(format!(
                 "{} GPUs: {:.2}x at the smallest, {:.2}x at the largest, {crossing}",
@@ -127,8 +128,9 @@ pub(super) const COPY_ENGINES: Check = Check {
         (!numbers.is_empty()).then(|| Finding {
             holds,
             numbers: numbers.join("; "),
-            why: "A copy costs its start and a flag per step; the library's steps cost less, but \
-                  it fills the links to 80 % only."
+            why: "At small sizes a step of copies (copy start and stream flag) is weighed against \
+                  a step of the library and its fixed time, all of them constants of the GPU's \
+                  profile; at large ones the library fills the links to 80 % only."
                 .to_owned(),
         })
     },
