@@ -49,9 +49,13 @@ fn analysis(results: &Results) -> Analysis {
 
 /// Files of a folder with an ending.
 fn files(folder: &Path, ending: &str) -> BTreeSet<PathBuf> {
-    let entries = fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path());
+    let entries = fs::read_dir(folder)
+        .unwrap()
+        .map(|entry| entry.unwrap().path());
     let wanted = entries.filter(|path| path.extension().is_some_and(|e| e == ending));
-    wanted.map(|path| path.file_name().unwrap().into()).collect()
+    wanted
+        .map(|path| path.file_name().unwrap().into())
+        .collect()
 }
 
 #[test]
@@ -81,7 +85,11 @@ fn committed_figures_and_report_are_what_the_program_writes() {
     };
     same(Path::new(report));
     let written = files(&to.join(plots), "svg");
-    assert_eq!(files(&root().join(plots), "svg"), written, "run plots/update.sh");
+    assert_eq!(
+        files(&root().join(plots), "svg"),
+        written,
+        "run plots/update.sh"
+    );
     for name in written {
         same(&Path::new(plots).join(name));
     }
@@ -105,10 +113,13 @@ fn every_figure_is_documented_and_drawn_of_compass() {
     let docs = fs::read_to_string(root().join("docs/plots.md")).unwrap();
     for figure in figures::registry() {
         let row = format!("| `{}` |", figure.name);
-        assert!(docs.contains(&row), "docs/plots.md has no row `{}`", figure.name);
-        let pictures = (figure.draw)(&ANALYSIS).unwrap_or_else(|reason| {
-            panic!("`{}` is left out of Compass: {reason}", figure.name)
-        });
+        assert!(
+            docs.contains(&row),
+            "docs/plots.md has no row `{}`",
+            figure.name
+        );
+        let pictures = (figure.draw)(&ANALYSIS)
+            .unwrap_or_else(|reason| panic!("`{}` is left out of Compass: {reason}", figure.name));
         assert!(!pictures.is_empty());
         for picture in pictures {
             let own = picture.stem == figure.name
@@ -124,21 +135,28 @@ fn the_grid_is_that_of_the_paper() {
     assert_eq!(main.len(), 288);
     for kind in [Kind::AgGemm, Kind::GemmRs] {
         for tp in [4, 8] {
-            let here = main.iter().filter(|case| {
-                case.operator.kind == kind && case.operator.tp == tp
-            });
+            let here = main
+                .iter()
+                .filter(|case| case.operator.kind == kind && case.operator.tp == tp);
             assert_eq!(here.count(), 72);
         }
     }
     let fitted = ANALYSIS.train.iter().filter(|train| **train).count();
-    assert!((80..=112).contains(&fitted), "{fitted} of 288 are about a third");
+    assert!(
+        (80..=112).contains(&fitted),
+        "{fitted} of 288 are about a third"
+    );
 }
 
 #[test]
 fn every_published_figure_stands_beside_one_of_ours() {
     for printed in published().figures {
         if let Beside::Ours(name) = printed.beside {
-            assert!(ANALYSIS.named.contains_key(&name), "{}: no `{name}`", printed.name);
+            assert!(
+                ANALYSIS.named.contains_key(&name),
+                "{}: no `{name}`",
+                printed.name
+            );
         }
     }
     for claim in &ANALYSIS.claims {
@@ -169,7 +187,10 @@ fn verdict(analysis: &Analysis, name: &str) -> Verdict {
 fn verdicts_follow_from_the_data() {
     // Slow fused kernels down by their median lead: fusion then wins half.
     assert_eq!(verdict(&ANALYSIS, "fusion-wins-half"), Verdict::DoesNotHold);
-    let winners = ANALYSIS.winners.iter().filter(|w| w.group.kind == Kind::AgGemm);
+    let winners = ANALYSIS
+        .winners
+        .iter()
+        .filter(|w| w.group.kind == Kind::AgGemm);
     let mut leads: Vec<f64> = winners.flat_map(|w| w.leads.iter().copied()).collect();
     leads.sort_by(f64::total_cmp);
     let changed = slower(|name| name.starts_with("fusion-"), leads[leads.len() / 2]);
@@ -177,21 +198,31 @@ fn verdicts_follow_from_the_data() {
 
     assert_eq!(verdict(&ANALYSIS, "double-ring-doubles"), Verdict::Holds);
     let changed = slower(|name| name == "double-ring", 1.5);
-    assert_eq!(verdict(&changed, "double-ring-doubles"), Verdict::DoesNotHold);
+    assert_eq!(
+        verdict(&changed, "double-ring-doubles"),
+        Verdict::DoesNotHold
+    );
 
     assert_eq!(verdict(&ANALYSIS, "d4-is-a-minority"), Verdict::Holds);
     let changed = slower(|name| name == "interdecom:d=4", 0.5);
     assert_eq!(verdict(&changed, "d4-is-a-minority"), Verdict::DoesNotHold);
 
     let changed = slower(|name| name == "direct", 0.1);
-    assert_eq!(verdict(&changed, "all-to-all-collapses"), Verdict::DoesNotHold);
+    assert_eq!(
+        verdict(&changed, "all-to-all-collapses"),
+        Verdict::DoesNotHold
+    );
 }
 
 #[test]
 fn the_overhead_term_and_the_further_terms_pay() {
     for family in [Family::Decomposition, Family::Fusion] {
         let mae = |model| ANALYSIS.error(model, family).unwrap().mae;
-        assert!(mae("compass") < mae("compass-without-overhead"), "{}", family.name());
+        assert!(
+            mae("compass") < mae("compass-without-overhead"),
+            "{}",
+            family.name()
+        );
         assert!(mae("extended") < mae("compass"), "{}", family.name());
     }
 }

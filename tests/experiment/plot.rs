@@ -9,7 +9,11 @@ fn duet(folder: &Path, args: &[&str], code: i32) -> String {
     let mut command = Command::cargo_bin("duet").expect("built");
     let assert = command.current_dir(folder).args(args).assert().code(code);
     let output = assert.get_output();
-    let text = if code == 0 { &output.stdout } else { &output.stderr };
+    let text = if code == 0 {
+        &output.stdout
+    } else {
+        &output.stderr
+    };
     String::from_utf8(text.clone()).unwrap()
 }
 
@@ -27,7 +31,10 @@ fn a_run_writes_a_report_a_summary_and_the_figures_that_fit() {
     let results = folder.path().join("results/small");
     let report = fs::read_to_string(results.join("report.md")).unwrap();
     assert!(report.starts_with("# small\n"), "{report}");
-    assert!(report.contains("![strategies-seq](plots/strategies-seq.svg)"), "{report}");
+    assert!(
+        report.contains("![strategies-seq](plots/strategies-seq.svg)"),
+        "{report}"
+    );
     // One hidden size only: no map over two axes.
     assert!(report.contains("* `winner-map`: it needs two values or more of both axes"));
     let summary = fs::read_to_string(results.join("summary.json")).unwrap();
@@ -47,11 +54,23 @@ fn results_are_drawn_again_alone_and_as_bitmaps() {
     let path = folder.path();
     // The stamp names the experiment; the table or its folder will do.
     for results in ["results/small", "results/small/results.csv"] {
-        let args = ["plot", results, "--figure", "strategies", "--png", "--out", "drawn"];
+        let args = [
+            "plot",
+            results,
+            "--figure",
+            "strategies",
+            "--png",
+            "--out",
+            "drawn",
+        ];
         let text = duet(path, &args, 0);
         assert_eq!(text, "drawn/strategies-seq.svg\ndrawn/strategies-seq.png\n");
     }
-    assert!(fs::read(path.join("drawn/strategies-seq.png")).unwrap().starts_with(b"\x89PNG"));
+    assert!(
+        fs::read(path.join("drawn/strategies-seq.png"))
+            .unwrap()
+            .starts_with(b"\x89PNG")
+    );
     let first = fs::read(path.join("results/small/plots/strategies-seq.svg")).unwrap();
     assert!(first == fs::read(path.join("drawn/strategies-seq.svg")).unwrap());
     let text = duet(path, &["plot", "results/small", "--format", "json"], 0);
@@ -73,10 +92,20 @@ fn mistakes_are_told() {
     assert!(text.contains("cannot read the results `nowhere`"), "{text}");
     fs::write(path.join("file"), "").unwrap();
     let text = duet(path, &["plot", "results/small", "--out", "file/plots"], 3);
-    assert!(text.contains("cannot make the folder `file/plots`"), "{text}");
-    fs::write(path.join("published.yaml"), "paper: p\nmachine: m\nfigurs: []\n").unwrap();
+    assert!(
+        text.contains("cannot make the folder `file/plots`"),
+        "{text}"
+    );
+    fs::write(
+        path.join("published.yaml"),
+        "paper: p\nmachine: m\nfigurs: []\n",
+    )
+    .unwrap();
     let text = duet(path, &["plot", "results/small"], 3);
     assert!(text.contains("published.yaml:3:1"), "{text}");
     let listed = duet(path, &["plot", "--list", "--format", "csv"], 0);
-    assert_eq!(listed.lines().count(), 1 + duet::report::figures::registry().len());
+    assert_eq!(
+        listed.lines().count(),
+        1 + duet::report::figures::registry().len()
+    );
 }

@@ -65,8 +65,13 @@ fn picture(analysis: &Analysis, grid: &str, sweeps: &[&Sweep]) -> Option<Picture
         _ => Quantity::Number,
     };
     // Panels stand side by side: room for the labels at their ends.
-    let xs = panels.iter().flat_map(|panel| &panel.series).flat_map(|series| &series.points);
-    let ends = xs.fold((f64::MAX, 0.0_f64), |(low, high), (x, _)| (low.min(*x), high.max(*x)));
+    let xs = panels
+        .iter()
+        .flat_map(|panel| &panel.series)
+        .flat_map(|series| &series.points);
+    let ends = xs.fold((f64::MAX, 0.0_f64), |(low, high), (x, _)| {
+        (low.min(*x), high.max(*x))
+    });
     let room = [ends.0 / 1.3, ends.1 * 1.3];
     let lines = Lines {
         caption: caption(

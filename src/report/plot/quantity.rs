@@ -87,7 +87,7 @@ pub(super) fn three(value: f64) -> String {
     if !value.is_finite() {
         return "–".to_owned();
     }
-    if size >= 1e6 || (size > 0.0 && size < 1e-3) {
+    if size >= 1e6 || (size > 0.0 && size < 1e-5) {
         return exponent(value, 2);
     }
     let decimals = if size >= 99.95 {
@@ -95,7 +95,11 @@ pub(super) fn three(value: f64) -> String {
     } else if size >= 9.995 {
         1
     } else {
-        2 + usize::from(size < 0.1) + usize::from(size < 0.01)
+        [0.1, 0.01, 1e-3, 1e-4]
+            .iter()
+            .filter(|limit| size < **limit)
+            .count()
+            + 2
     };
     plain(value, decimals)
 }
