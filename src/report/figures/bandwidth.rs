@@ -16,7 +16,10 @@ fn draw(analysis: &Analysis) -> Result<Vec<Picture>, String> {
     groups.dedup();
     let drawable = analysis.curves.iter().any(|curve| curve.points.len() > 1);
     if !drawable {
-        return Err("it needs a bare collective at two sizes or more".to_owned());
+        return Err(
+            "it needs a bare collective at two sizes or more on a machine as its file says"
+                .to_owned(),
+        );
     }
     let panel = |group: &&Group| {
         let curves = analysis
