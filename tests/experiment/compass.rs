@@ -169,10 +169,10 @@ fn every_published_figure_stands_beside_one_of_ours() {
 fn slower(matches: impl Fn(&str) -> bool, factor: f64) -> Analysis {
     let mut results = COMPASS.1.clone();
     for row in &mut results.rows {
-        if let Outcome::Performed { makespan, .. } = &mut row.outcome {
-            if matches(&row.strategy) {
-                *makespan *= factor;
-            }
+        if let Outcome::Performed { makespan, .. } = &mut row.outcome
+            && matches(&row.strategy)
+        {
+            *makespan *= factor;
         }
     }
     analysis(&results)

@@ -9,7 +9,7 @@
 //! | `extended` | the same and the fitted overhead |
 
 use super::Machines;
-use super::cases::{Case, Family, Group, groups};
+use super::cases::{Case, Family, Group, Run, groups};
 use super::statistics::mean;
 use crate::calibrate::bootstrap::Bootstrap;
 use crate::calibrate::fit::{FitError, Sample, fit};
@@ -43,6 +43,8 @@ pub struct Model {
 pub struct Errors {
     pub model: &'static str,
     pub family: Family,
+    /// Whether of what the selector can choose (fusions with default parameters), or of the rest.
+    pub offered: bool,
     /// Whether of the cases fitted on.
     pub train: bool,
     pub cases: usize,
@@ -110,7 +112,7 @@ fn bases(cases: &[&Case], machines: &Machines<'_>, terms: &Terms) -> Vec<Vec<Opt
     let none = Parameters::default();
     let base = |case: &&Case| {
         let machine = machines.of(case);
-        let run = |run: &super::Run| {
+        let run = |run: &Run| {
             let found = machine?
                 .predict(&case.operator, &run.choice, terms, &none)
                 .ok()?;
@@ -133,7 +135,7 @@ fn predictions(
 ) -> Vec<Vec<Option<f64>>> {
     let predict = |case: &&Case| {
         let machine = machines.of(case);
-        let run = |run: &super::Run| {
+        let run = |run: &Run| {
             let found = machine?.predict(&case.operator, &run.choice, terms, parameters);
             Some(found.ok()?.seconds)
         };
@@ -221,30 +223,42 @@ pub(super) fn errors(cases: &[&Case], train: &[bool], models: &[Model], seed: u6
     let mut all = Vec::new();
     for model in models {
         for family in families {
-            for trained in [false, true] {
-                let wanted = (0..cases.len()).filter(|&at| train[at] == trained);
-                all.extend(judge(cases, model, family, trained, wanted, seed));
+            for (offered, trained) in [(true, false), (true, true), (false, false), (false, true)] {
+                let subset = Subset {
+                    family,
+                    offered,
+                    train: trained,
+                };
+                all.extend(judge(cases, train, model, subset, seed));
             }
         }
     }
     all
 }
 
+/// Which rows errors are of; see [`Errors`].
+#[derive(Copy, Clone)]
+struct Subset {
+    family: Family,
+    offered: bool,
+    train: bool,
+}
+
 fn judge(
     cases: &[&Case],
+    train: &[bool],
     model: &Model,
-    family: Family,
-    train: bool,
-    wanted: impl Iterator<Item = usize>,
+    subset: Subset,
     seed: u64,
 ) -> Option<Errors> {
     let mut pairs = Vec::new();
     let mut places = Vec::new();
     let (mut absolute, mut relative) = (Vec::new(), Vec::new());
-    for at in wanted {
+    let wanted = |run: &Run| run.family == subset.family && run.is_offered() == subset.offered;
+    for at in (0..cases.len()).filter(|&at| train[at] == subset.train) {
         let before = pairs.len();
         for (run, predicted) in cases[at].runs.iter().zip(&model.predictions[at]) {
-            if let Some(predicted) = predicted.filter(|_| run.family == family) {
+            if let Some(predicted) = predicted.filter(|_| wanted(run)) {
                 pairs.push(Pair::new(predicted, run.seconds));
                 places.push((at, run.strategy.to_string()));
             }
@@ -260,8 +274,9 @@ fn judge(
     let (at, worst) = worst(&pairs)?;
     Some(Errors {
         model: model.name,
-        family,
-        train,
+        family: subset.family,
+        offered: subset.offered,
+        train: subset.train,
         cases: absolute.len(),
         rows: pairs.len(),
         mae: mae(&pairs)?,

@@ -26,7 +26,8 @@ pub(super) fn errors(analysis: &Analysis) -> String {
     format!(
         "## Closed forms against the simulator\n\nOn the cases that were not fitted on. MAE is \
          the mean absolute error, MAPE the mean absolute relative\nerror, 95 % a bootstrap \
-         interval over cases, worst the largest relative error.\n\n{}",
+         interval over cases, worst the largest relative error. What the selector cannot choose \
+         has a row of its own.\n\n{}",
         table.draw()
     )
 }
@@ -39,7 +40,10 @@ fn row(errors: &Errors) -> [String; 8] {
     };
     [
         errors.model.to_owned(),
-        errors.family.name().to_owned(),
+        match errors.offered {
+            true => errors.family.name().to_owned(),
+            false => format!("{}, other parameters", errors.family.name()),
+        },
         errors.rows.to_string(),
         milliseconds(errors.mae),
         interval(errors.mae_interval, milliseconds),
