@@ -50,6 +50,8 @@ fn tables_fit_narrow_terminals() {
         "topology show a6000-pairs-8".to_owned(),
         format!("simulate -t {PAIR}"),
         "sensitivity".to_owned(),
+        "fit examples/times.csv --holdout 1/3".to_owned(),
+        "fit examples/times.csv --terms compass".to_owned(),
         "strategies".to_owned(),
         "gpus".to_owned(),
         "topology list".to_owned(),

@@ -1,5 +1,8 @@
 //! What `duet fit` prints: overheads, how sure they are, and what they buy.
 
+#[cfg(test)]
+mod tests;
+
 use serde::Serialize;
 
 use super::grid::{Grid, Look, Paint, clean, paint, wrap};
@@ -232,19 +235,22 @@ pub fn table(report: &FitReport<'_>, look: &Look) -> String {
         report.groups.iter().partition(|group| group.fit.is_ok());
     let mut out = wrap(&title(report), 0, 2, look.width);
     out.push('\n');
+    let sure = percent(report.options.bootstrap.confidence);
     let mut grid = Grid::default()
         .left("strategy", 0)
         .right("rows", 4)
-        .left("alpha [us]", 0)
-        .left("beta [us/MB]", 0)
+        .right("alpha [us]", 0)
+        .left(&sure, 2)
+        .right("beta [us/MB]", 0)
+        .left(&sure, 2)
         .left("MAE [us]", 3);
     // Errors on cases that the fit has not seen matter more than those on cases that it has.
     let judged = report.options.holdout > 0.0;
     grid = match judged {
-        true => grid.left("MAPE [%]", 2).left("held out [%]", 0),
+        true => grid.left("MAPE [%]", 3).left("held out [%]", 0),
         false => grid.left("MAPE [%]", 0),
     };
-    let columns = if judged { 7 } else { 6 };
+    let columns = if judged { 9 } else { 8 };
     let mut last = String::new();
     for group in fitted {
         let Ok(fit) = &group.fit else { continue };
@@ -258,8 +264,10 @@ pub fn table(report: &FitReport<'_>, look: &Look) -> String {
         let mut cells = vec![
             format!("  {}", clean(&group.key.strategy)),
             fit.rows.to_string(),
-            with_interval(fit.alpha, fit.alpha_interval, 1e6),
-            with_interval(fit.beta, fit.beta_interval, 1e12),
+            digits(fit.alpha * 1e6, 4),
+            interval(fit.alpha_interval, 1e6),
+            digits(fit.beta * 1e12, 4),
+            interval(fit.beta_interval, 1e12),
             change(fit.before.mae, fit.after.mae, 1e6),
             change(fit.before.mape, fit.after.mape, 100.0),
         ];
@@ -321,11 +329,12 @@ fn place(group: &Group) -> String {
     format!("{} tp={} on {}", key.operator, key.tp, clean(&key.topology))
 }
 
-/// A number and its interval in a unit.
-fn with_interval(value: f64, ends: Option<[f64; 2]>, unit: f64) -> String {
-    let ends = ends
-        .map(|[low, high]| format!(" ({} – {})", digits(low * unit, 3), digits(high * unit, 3)));
-    digits(value * unit, 4) + &ends.unwrap_or_default()
+/// The ends of an interval in a unit.
+fn interval(ends: Option<[f64; 2]>, unit: f64) -> String {
+    ends.map_or_else(String::new, |ends| {
+        let [low, high] = ends.map(|end| digits(end * unit, 3));
+        paint(&format!("{low} – {high}"), Paint::Dim)
+    })
 }
 
 /// An error before and after the fit.
@@ -352,98 +361,4 @@ fn digits(value: f64, significant: i32) -> String {
     let magnitude = value.abs().log10().floor() as i32;
     let decimals = (significant - 1 - magnitude).clamp(0, 3) as usize;
     format!("{value:.decimals$}")
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::calibrate::fit::{Fit, FitError};
-    use crate::calibrate::groups::HeldOut;
-    use crate::operator::Kind;
-    use crate::predict::Key;
-
-    fn group(strategy: &str, fit: Result<Fit, FitError>) -> Group {
-        let errors = |mae, mape| Errors { mae, mape };
-        Group {
-            key: Key {
-                topology: "box".into(),
-                operator: Kind::AgGemm,
-                tp: 8,
-                strategy: strategy.into(),
-            },
-            rows: 24,
-            held_out: fit.is_ok().then(|| HeldOut {
-                rows: 8,
-                before: errors(2e-4, 0.25),
-                after: errors(1e-5, 0.03),
-            }),
-            fit: fit.map_err(Into::into),
-        }
-    }
-
-    fn show(holdout: f64) -> [String; 3] {
-        let fit = Fit {
-            alpha: 12.5e-6,
-            beta: 0.0314e-12,
-            alpha_interval: Some([9.25e-6, 15e-6]),
-            beta_interval: Some([0.0, 0.04e-12]),
-            rows: 16,
-            cases: 8,
-            before: Errors {
-                mae: 1.5e-3,
-                mape: 0.2,
-            },
-            after: Errors {
-                mae: 0.25e-3,
-                mape: 0.015,
-            },
-        };
-        let sure = Fit {
-            alpha_interval: None,
-            beta_interval: None,
-            alpha: 0.0,
-            after: fit.before,
-            ..fit.clone()
-        };
-        let groups = [
-            group("fusion-ring", Ok(sure)),
-            group("interdecom", Ok(fit)),
-            group("interdecom:comm=direct", Err(FitError::NoSteps)),
-        ];
-        let passed = [Passed {
-            strategy: "sequential".into(),
-            reason: "has no overlap step that could cost anything".into(),
-            rows: 1,
-        }];
-        let options = Options {
-            holdout,
-            ..Options::default()
-        };
-        let report = FitReport {
-            file: "times.csv",
-            rows: 73,
-            skipped: 2,
-            terms: "none",
-            options: &options,
-            groups: &groups,
-            passed: &passed,
-        };
-        let look = Look {
-            width: 100,
-            color: false,
-        };
-        let table = super::super::grid::finish(&table(&report, &look), false);
-        [table, csv(&report), json(&report).unwrap()]
-    }
-
-    #[test]
-    fn overheads_and_what_they_buy() {
-        let [table, csv, json] = show(0.0);
-        insta::assert_snapshot!(format!("{table}\n{csv}\n{json}"));
-        let [judged, ..] = show(0.25);
-        assert!(
-            judged.contains("25.0 → 3.00") && judged.contains("held out [%]"),
-            "{judged}"
-        );
-    }
 }
