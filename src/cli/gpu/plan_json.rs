@@ -87,6 +87,7 @@ pub(super) fn json(schedule: &Schedule, plan: &Plan) -> Value {
         })
         .collect();
     json!({
+        "schema": "duet-plan-1",
         "strategy": schedule.strategy,
         "operator": schedule.operator.to_string(),
         "placement": schedule.placement,

@@ -4,6 +4,7 @@ mod emulator;
 mod machine;
 mod mutation;
 mod race;
+mod special;
 
 use rayon::prelude::*;
 
