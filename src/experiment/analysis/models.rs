@@ -12,7 +12,7 @@ use super::Machines;
 use super::cases::{Case, Family, Group, Run, groups};
 use super::statistics::mean;
 use crate::calibrate::bootstrap::Bootstrap;
-use crate::calibrate::fit::{FitError, Sample, fit};
+use crate::calibrate::fit::{Sample, fit};
 use crate::calibrate::metrics::{Pair, mae, mape, mean_interval, wmape, worst};
 use crate::predict::{Key, Overhead, Parameters, Terms, family};
 
@@ -32,8 +32,8 @@ pub struct Model {
     pub terms: Terms,
     /// Fitted on the training cases; empty without the overhead term.
     pub parameters: Parameters,
-    /// Which overheads could not be fitted, and why.
-    pub unfitted: Vec<(Key, FitError)>,
+    /// Which overheads are left at zero, and why.
+    pub unfitted: Vec<(Key, String)>,
     /// \[s\], per case of the main grid and run; `None` where the form does not apply.
     pub predictions: Vec<Vec<Option<f64>>>,
 }
@@ -150,7 +150,7 @@ fn fitted(
     train: &[bool],
     base: &[Vec<Option<Base>>],
     seed: u64,
-) -> (Parameters, Vec<(Key, FitError)>) {
+) -> (Parameters, Vec<(Key, String)>) {
     let bootstrap = Bootstrap {
         seed,
         resamples: 200,
@@ -199,6 +199,16 @@ fn fitted(
                 strategy,
             };
             match fit(&samples, &bootstrap) {
+                // Squares weigh outliers; what makes the typical training row worse is not taken.
+                Ok(fit) if fit.after.mape >= fit.before.mape => unfitted.push((
+                    key,
+                    format!(
+                        "the best alpha and beta do not lower the mean relative error of the rows \
+                         fitted on ({:.3} % without, {:.3} % with)",
+                        100.0 * fit.before.mape,
+                        100.0 * fit.after.mape
+                    ),
+                )),
                 Ok(fit) => parameters.insert(
                     key,
                     Overhead {
@@ -210,7 +220,7 @@ fn fitted(
                         source: format!("fitted, {} simulated rows", fit.rows),
                     },
                 ),
-                Err(error) => unfitted.push((key, error)),
+                Err(error) => unfitted.push((key, error.to_string())),
             }
         }
     }

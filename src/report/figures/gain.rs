@@ -45,7 +45,7 @@ fn draw(analysis: &Analysis) -> Result<Vec<Picture>, String> {
     let lines = Lines {
         caption: caption(
             analysis,
-            "Choosing d pays over a fixed d = 4",
+            "Speed-up of choosing d over a fixed d = 4",
             format!(
                 "Geometric mean of T(4)/T(d) over all cases with the same {axis}; d = 1 is \
                  sequential; {}",

@@ -63,9 +63,6 @@ fn picture(analysis: &Analysis, model: &Model, title: &str) -> Option<String> {
         Some(format!("{} {:.1} %", family.name(), 100.0 * errors.mape))
     });
     let errors: Vec<String> = errors.collect();
-    // Room for the band's name beyond the last point.
-    let points = clouds.iter().flat_map(|cloud| &cloud.points);
-    let room = points.fold(0.0_f64, |most, (x, y)| most.max(*x).max(*y)) * 2.0;
     let scatter = Scatter {
         caption: caption(
             analysis,
@@ -76,8 +73,8 @@ fn picture(analysis: &Analysis, model: &Model, title: &str) -> Option<String> {
                 100.0 * BAND
             ),
         ),
-        x: Axis::log("simulated time", Quantity::Seconds).spanning(&[room]),
-        y: Axis::log("predicted time", Quantity::Seconds).spanning(&[room]),
+        x: Axis::log("simulated time", Quantity::Seconds),
+        y: Axis::log("predicted time", Quantity::Seconds),
         clouds,
         diagonal: Some(BAND),
     };

@@ -26,8 +26,8 @@ pub(super) const D4_MINORITY: Check = Check {
                 100.0 * share,
                 best.join(", ")
             ),
-            why: "d* = √(C/A) moves by powers of two over a grid whose messages span two orders \
-                  of magnitude."
+            why: "d* = √(C/A) grows with what can be hidden, and the grid's messages span two \
+                  orders of magnitude: no one d suits them all."
                 .to_owned(),
         })
     },
