@@ -203,8 +203,7 @@ fn fitted(
                 Ok(fit) if fit.after.mape >= fit.before.mape => unfitted.push((
                     key,
                     format!(
-                        "the best alpha and beta do not lower the mean relative error of the rows \
-                         fitted on ({:.3} % without, {:.3} % with)",
+                        "it would not lower the mean relative error: {:.3} % without, {:.3} % with",
                         100.0 * fit.before.mape,
                         100.0 * fit.after.mape
                     ),

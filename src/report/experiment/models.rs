@@ -96,7 +96,7 @@ pub(super) fn overheads(analysis: &Analysis) -> String {
         return String::new();
     }
     if !unfitted.is_empty() {
-        unfitted = format!("Left at zero:\n\n{unfitted}\n");
+        unfitted = format!("Left at zero, judged on the cases fitted on:\n\n{unfitted}\n");
     }
     format!(
         "## Fitted overheads\n\nPer step, alpha + beta · message; a step is one of d − 1 or of \
