@@ -14,6 +14,7 @@ mod gpus;
 mod merge;
 mod output;
 mod plot;
+mod predict;
 mod products;
 mod progress;
 mod run;
@@ -48,6 +49,8 @@ enum Command {
     Simulate(simulate::SimulateArgs),
     /// Draw the figures of results that exist, or list the figures
     Plot(plot::PlotArgs),
+    /// Say what the closed forms say, and which strategy they choose
+    Predict(predict::PredictArgs),
     /// Say which link or engine to upgrade first
     Sensitivity(sensitivity::SensitivityArgs),
     /// Perform a grid of cases from a file into a table, resumably and in parts
@@ -103,6 +106,7 @@ fn run(cli: Cli) -> Result<(), Failure> {
         Command::Compare(args) => compare::run(&args),
         Command::Simulate(args) => simulate::run(&args),
         Command::Plot(args) => plot::run(&args),
+        Command::Predict(args) => predict::run(&args),
         Command::Sensitivity(args) => sensitivity::run(&args),
         Command::Run(args) => run::run(&args),
         Command::Merge(args) => merge::run(&args),

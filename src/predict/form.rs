@@ -16,7 +16,7 @@
 /// A resource of a pipeline.
 #[derive(Copy, Clone, Debug, PartialEq)]
 pub struct Stage {
-    /// What works: `compute`, `links`, `hand-off`, `memory`.
+    /// What works: `compute`, `links`, `hand-off`, `memory`, `host`.
     pub resource: &'static str,
     /// From the start until its first stage begins \[s\].
     pub before: f64,
@@ -36,7 +36,7 @@ impl Stage {
 }
 
 /// Most resources of one form.
-const MOST: usize = 4;
+const MOST: usize = 5;
 
 /// A closed form evaluated: plain numbers, so that the selector needs no memory.
 #[derive(Copy, Clone, Debug)]

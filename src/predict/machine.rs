@@ -6,7 +6,7 @@ use super::Terms;
 use super::closed::REGISTRY;
 use super::decomposition::{Decomposition, MOST_PIECES};
 use super::form::{Form, Stage};
-use super::model::{Case, FREE, Gpu, Model, Setting};
+use super::model::{Case, Gpu, Model, Setting};
 use super::network::Network;
 use super::parameters::{Overhead, Parameters, family};
 use crate::device::Device;
@@ -119,7 +119,7 @@ impl Machine {
         let net = self.network(*terms)?;
         let evaluate = |setting: Setting| -> Option<(Form, &Gpu)> {
             let forms = self.gpus.iter().filter_map(|gpu| {
-                let model = model(gpu, net, *terms, operator, case);
+                let model = Model::new(gpu, net, *terms, operator.dtype, case);
                 Some((closed(&model, setting)?, gpu))
             });
             forms.reduce(|a, b| if b.0.seconds() > a.0.seconds() { b } else { a })
@@ -149,7 +149,7 @@ impl Machine {
             pieces: None,
         };
         if choice.strategy().name() == "interdecom" {
-            let model = model(gpu, net, *terms, operator, case);
+            let model = Model::new(gpu, net, *terms, operator.dtype, case);
             let step = overhead.map_or(0.0, |o| step(o, case.message));
             let form = super::closed::interdecom::decomposition(&model, setting, step);
             prediction.pieces = form.map(|form| form.pieces(|d| admissible(operator, setting, d)));
@@ -234,21 +234,4 @@ fn admissible(operator: &Operator, setting: Setting, d: u32) -> bool {
 /// The fitted cost of one step \[s\].
 fn step(overhead: &Overhead, message: f64) -> f64 {
     overhead.alpha + overhead.beta * message
-}
-
-pub(super) fn model<'a>(
-    gpu: &'a Gpu,
-    net: &'a Network,
-    terms: Terms,
-    operator: &Operator,
-    case: Case,
-) -> Model<'a> {
-    Model {
-        gpu,
-        curve: gpu.curve(operator.dtype),
-        net,
-        costs: if terms.launch { &gpu.costs } else { &FREE },
-        terms,
-        case,
-    }
 }

@@ -32,7 +32,6 @@
 //! ```
 
 mod closed;
-mod curve;
 mod decomposition;
 mod form;
 mod machine;

@@ -1,9 +1,8 @@
 //! What a closed form is a function of: one GPU, the link graph in numbers, the terms and the shape.
 
 use super::Terms;
-use super::curve::Curve;
 use super::network::Network;
-use crate::device::gemm::GemmTime;
+use crate::device::gemm::{Column, Curve, GemmTime};
 use crate::device::{Costs, DType, Device};
 use crate::operator::{Kind, Operator, Shape};
 use crate::schedule::CollectiveKind;
@@ -122,10 +121,13 @@ impl Setting {
 }
 
 /// Everything that a closed form is a function of.
-#[derive(Copy, Clone, Debug)]
+#[derive(Clone, Debug)]
 pub(super) struct Model<'a> {
     pub gpu: &'a Gpu,
-    pub curve: Option<&'a Curve>,
+    /// GEMM times of the operator's columns and depth; `None` for a bare collective.
+    column: Option<Column<'a>>,
+    /// The unsplit GEMM.
+    pub whole: GemmTime,
     pub net: &'a Network,
     pub costs: &'a Costs,
     pub terms: Terms,
@@ -133,7 +135,7 @@ pub(super) struct Model<'a> {
 }
 
 /// The costs where the launch term is off.
-pub(super) const FREE: Costs = Costs {
+const FREE: Costs = Costs {
     submit_kernel: Seconds::ZERO,
     submit_copy: Seconds::ZERO,
     submit_sync: Seconds::ZERO,
@@ -156,18 +158,37 @@ pub(super) struct Collective {
     pub memory: f64,
 }
 
-impl Model<'_> {
-    /// The GEMM of `rows` of the rank's rows on all SMs but `less`.
-    pub fn gemm(&self, rows: u64, less: u32) -> GemmTime {
-        let [_, n, k] = self.case.gemm;
-        let sms = self.gpu.sms.saturating_sub(less).max(1);
-        self.curve
-            .map_or_else(GemmTime::default, |curve| curve.time(rows, n, k, sms))
+impl<'a> Model<'a> {
+    pub fn new(gpu: &'a Gpu, net: &'a Network, terms: Terms, dtype: DType, case: Case) -> Self {
+        let [m, n, k] = case.gemm;
+        let curve = gpu.curve(dtype).filter(|_| case.kind.is_fused());
+        let mut model = Self {
+            gpu,
+            column: curve.map(|curve| curve.at(n, k)),
+            whole: GemmTime::default(),
+            net,
+            costs: if terms.launch { &gpu.costs } else { &FREE },
+            terms,
+            case,
+        };
+        model.whole = model.gemm(m, 0);
+        model
     }
 
-    /// The unsplit GEMM.
-    pub fn whole(&self) -> GemmTime {
-        self.gemm(self.case.gemm[0], 0)
+    /// The GEMM of `rows` of the rank's rows on all SMs but `less`.
+    pub fn gemm(&self, rows: u64, less: u32) -> GemmTime {
+        let sms = self.gpu.sms.saturating_sub(less).max(1);
+        self.column
+            .as_ref()
+            .map_or_else(GemmTime::default, |column| column.time(rows, sms))
+    }
+
+    /// No way of cutting the rank's GEMM computes faster \[s\].
+    pub fn least(&self) -> f64 {
+        match &self.column {
+            Some(column) if self.terms.gemm_curve => column.least(self.case.gemm[0]),
+            _ => self.whole.seconds,
+        }
     }
 
     /// SMs that a library collective takes from a GEMM beside it.
@@ -197,6 +218,12 @@ impl Model<'_> {
                 0.0
             },
         })
+    }
+
+    /// The host's time for handing over a copy, a kernel, or a number of waits and signals \[s\].
+    pub fn submits(&self, copies: f64, kernels: f64, syncs: f64) -> f64 {
+        let c = self.costs;
+        copies * c.submit_copy.get() + kernels * c.submit_kernel.get() + syncs * c.submit_sync.get()
     }
 
     /// A kernel that adds up all parts of a shard of `bytes`.

@@ -1,13 +1,15 @@
 //! The selector: shape in, strategy out.
 //!
 //! Everything that does not depend on the shape is worked out by [`Selector::new`]. A choice then
-//! evaluates `sequential`, the fusions that apply, and `interdecom` at the best pieces around
-//! d* = √(C/A), and takes the least: O(1), and no memory is allocated.
+//! evaluates `sequential`, the fusions that apply, and `interdecom` at the powers of two around
+//! d* = √(C/A) and at those others whose bound says that they could be better still, and takes the
+//! least: O(1), and no memory is allocated.
 
 use super::Terms;
 use super::closed::{self, Closed, REGISTRY};
-use super::machine::{Machine, model};
-use super::model::{Case, Setting};
+use super::decomposition::MOST_PIECES;
+use super::machine::Machine;
+use super::model::{Case, Model, Setting};
 use super::parameters::Parameters;
 use crate::device::DType;
 use crate::operator::{Kind, Operator, Shape};
@@ -76,14 +78,16 @@ pub struct Selector {
     dtype: DType,
     terms: Terms,
     candidates: Vec<Candidate>,
+    most_pieces: u32,
 }
 
+/// Decomposition comes last, so that most numbers of pieces are seen to be too slow at once.
 const PICKS: [Pick; 5] = [
     Pick::Sequential,
-    Pick::InterDecom(1),
     Pick::FusionAllToAll,
     Pick::FusionRing,
     Pick::FusionDoubleRing,
+    Pick::InterDecom(1),
 ];
 
 impl Selector {
@@ -120,79 +124,119 @@ impl Selector {
             dtype,
             terms: *terms,
             candidates: candidates.collect(),
+            most_pieces: MOST_PIECES,
             machine: machine.clone(),
         }
     }
 
-    /// The fastest strategy for the global shape `m × k` times `k × n`; rows that the ranks cannot
-    /// share leave `sequential`.
+    /// The same with decompositions into at most `most` pieces.
+    #[must_use]
+    pub fn with_pieces_up_to(mut self, most: u32) -> Self {
+        self.most_pieces = most.clamp(1, MOST_PIECES);
+        self
+    }
+
+    /// The fastest strategy for the global shape `m × k` times `k × n`, and the fastest of the other
+    /// strategies. Seconds are infinite where none applies: rows that the ranks cannot share, or no
+    /// links between them.
     pub fn choose(&self, m: u64, n: u64, k: u64) -> Selection {
+        let mut selection = Selection {
+            pick: Pick::Sequential,
+            seconds: f64::INFINITY,
+            runner_up: None,
+            margin: 0.0,
+        };
+        let ranks = u64::from(self.machine.ranks()).max(1);
         let operator = Operator {
             kind: self.kind,
             shape: Shape::Gemm { m, n, k },
             tp: self.machine.ranks(),
             dtype: self.dtype,
         };
-        let case = Case::new(&operator);
-        let mut best = Selection {
-            pick: Pick::Sequential,
-            seconds: f64::INFINITY,
-            runner_up: None,
-            margin: 0.0,
-        };
-        let ranks = u64::from(operator.tp).max(1);
-        let Ok(net) = self.machine.network(self.terms) else {
-            return best;
-        };
-        for candidate in &self.candidates {
-            let step = candidate.alpha + candidate.beta * case.message;
-            let seconds = |setting: Setting| {
-                let mut slowest = 0f64;
-                for gpu in &self.machine.gpus {
-                    let model = model(gpu, net, self.terms, &operator, case);
-                    let form = (candidate.form)(&model, setting)?;
-                    slowest = slowest.max(form.seconds() + form.steps * step);
-                }
-                Some(slowest)
-            };
-            if let Pick::InterDecom(_) = candidate.pick {
-                let gpu = &self.machine.gpus[0];
-                let model = model(gpu, net, self.terms, &operator, case);
-                let Some(form) = closed::interdecom::decomposition(&model, candidate.setting, step)
-                else {
-                    continue;
-                };
-                let mut last = 1;
-                for d in form.neighbours() {
-                    // The largest power of two that divides the rows.
-                    let d = d.min(1 << (m / ranks).trailing_zeros().min(12));
-                    if d > last {
-                        last = d;
-                        let setting = Setting {
-                            d,
-                            ..candidate.setting
-                        };
-                        if let Some(seconds) = seconds(setting) {
-                            best.consider(Pick::InterDecom(d), seconds);
-                        }
-                    }
-                }
-            } else if m.is_multiple_of(ranks)
-                && let Some(seconds) = seconds(candidate.setting)
-            {
-                best.consider(candidate.pick, seconds);
+        if let Ok(net) = self.machine.network(self.terms)
+            && m.is_multiple_of(ranks)
+        {
+            // On unlike GPUs the slowest counts, and the unsplit GEMM says which.
+            let case = Case::new(&operator);
+            let models = self.machine.gpus.iter();
+            let models = models.map(|gpu| Model::new(gpu, net, self.terms, self.dtype, case));
+            let slowest = models.reduce(|a, b| match b.whole.seconds > a.whole.seconds {
+                true => b,
+                false => a,
+            });
+            if let Some(model) = slowest {
+                self.consider(&model, m / ranks, &mut selection);
             }
         }
-        best.margin = best
-            .runner_up
-            .map_or(0.0, |(_, next)| next / best.seconds - 1.0);
+        if let Some((_, next)) = selection.runner_up {
+            selection.margin = next / selection.seconds - 1.0;
+        }
+        selection
+    }
+
+    /// All candidates on shards of `rows` rows.
+    fn consider(&self, model: &Model<'_>, rows: u64, selection: &mut Selection) {
+        for candidate in &self.candidates {
+            let step = candidate.alpha + candidate.beta * model.case.message;
+            let seconds = |setting: Setting| {
+                let form = (candidate.form)(model, setting)?;
+                Some(form.seconds() + form.steps * step)
+            };
+            if let Pick::InterDecom(_) = candidate.pick {
+                if let Some((d, time)) =
+                    self.pieces(model, rows, candidate, step, selection, seconds)
+                {
+                    selection.add(Pick::InterDecom(d), time);
+                }
+            } else if let Some(time) = seconds(candidate.setting) {
+                selection.add(candidate.pick, time);
+            }
+        }
+    }
+
+    /// The best power of two, if it is better than the second best so far. The neighbours of d* are
+    /// tried first; the others only where they could still be better, since waves make the GEMM's
+    /// curve uneven.
+    fn pieces(
+        &self,
+        model: &Model<'_>,
+        rows: u64,
+        candidate: &Candidate,
+        step: f64,
+        selection: &Selection,
+        seconds: impl Fn(Setting) -> Option<f64>,
+    ) -> Option<(u32, f64)> {
+        let setting = |d| Setting {
+            d,
+            ..candidate.setting
+        };
+        // The largest power of two that divides the rows of a shard.
+        let most = self.most_pieces.min(1 << rows.trailing_zeros().min(31));
+        let mut best: Option<(u32, f64)> = None;
+        // What a further candidate has to beat.
+        let mut limit = selection.runner_up.map_or(f64::INFINITY, |(_, time)| time);
+        let [below, above] =
+            closed::interdecom::decomposition(model, candidate.setting, step)?.neighbours();
+        let others = (1..=most.ilog2()).map(|power| 1 << power);
+        let others = others.filter(|d| *d != below && *d != above);
+        for d in [below, above].into_iter().chain(others) {
+            let least = closed::interdecom::at_least(model, setting(d))?;
+            let possible = least + f64::from(d - 1) * step < limit;
+            if !(2..=most).contains(&d) || !possible {
+                continue;
+            }
+            let time = seconds(setting(d))?;
+            if time < limit {
+                (best, limit) = (Some((d, time)), time);
+            }
+        }
         best
     }
 }
 
 impl Selection {
     /// Takes a candidate into account; the earlier of equals stays.
-    fn consider(&mut self, pick: Pick, seconds: f64) {
+    fn add(&mut self, pick: Pick, seconds: f64) {
         if seconds < self.seconds {
             if self.seconds.is_finite() {
                 self.runner_up = Some((self.pick, self.seconds));

@@ -32,7 +32,7 @@ pub(super) fn number(value: impl Into<Option<f64>>) -> String {
 }
 
 /// m, n, k, bytes; those that do not apply are empty.
-fn shape(operator: &Operator) -> [String; 4] {
+pub(super) fn shape(operator: &Operator) -> [String; 4] {
     match operator.shape {
         Shape::Gemm { m, n, k } => [m.to_string(), n.to_string(), k.to_string(), String::new()],
         Shape::Bytes(bytes) => [

@@ -174,5 +174,6 @@ pub fn comparison(topology: &str) -> Comparison {
                 reason: "only for bare collectives".into(),
             },
         ],
+        selected: None,
     }
 }

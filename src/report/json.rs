@@ -124,6 +124,11 @@ struct ComparisonJson<'a> {
     chosen: Option<&'a str>,
     chosen_by: &'static str,
     margin: Option<f64>,
+    runner_up: Option<&'a str>,
+    chosen_predicted_s: Option<f64>,
+    chosen_regret: Option<f64>,
+    fastest: Option<&'a str>,
+    fastest_margin: Option<f64>,
     unsplit_gemm_s: f64,
     lower_bound_s: Option<f64>,
     results: Vec<OutcomeJson<'a>>,
@@ -132,17 +137,24 @@ struct ComparisonJson<'a> {
 
 impl<'a> From<&'a Comparison> for ComparisonJson<'a> {
     fn from(comparison: &'a Comparison) -> Self {
+        let result = |place: usize| comparison.results.get(place).map(|o| o.strategy.as_str());
+        let selected = comparison.selected.as_ref();
         Self {
             schema: "duet-compare-1",
             topology: &comparison.topology,
             operator: (&comparison.operator).into(),
             launch: &comparison.launch,
-            chosen: comparison
-                .results
-                .first()
-                .map(|best| best.strategy.as_str()),
-            chosen_by: "simulation",
-            margin: comparison.margin(),
+            chosen: selected.map_or(result(0), |s| Some(&s.strategy)),
+            chosen_by: match selected {
+                Some(_) => "selector",
+                None => "simulation",
+            },
+            margin: selected.map_or(comparison.margin(), |s| s.margin),
+            runner_up: selected.map_or(result(1), |s| s.runner_up.as_deref()),
+            chosen_predicted_s: selected.map(|s| s.predicted),
+            chosen_regret: comparison.regret(),
+            fastest: result(0),
+            fastest_margin: comparison.margin(),
             unsplit_gemm_s: comparison.unsplit_gemm,
             lower_bound_s: comparison.lower_bound,
             results: comparison

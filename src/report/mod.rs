@@ -16,6 +16,7 @@ pub mod list;
 pub mod names;
 pub mod plot;
 pub mod png;
+pub mod prediction;
 pub mod sensitivity;
 pub mod simulation;
 pub mod table;
@@ -71,6 +72,17 @@ pub struct Skipped {
     pub reason: String,
 }
 
+/// What the closed forms choose, to be held against the simulation.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Selected {
+    pub strategy: String,
+    /// Its predicted time \[s\].
+    pub predicted: f64,
+    pub runner_up: Option<String>,
+    /// How much longer the runner-up is predicted to take, relative to the choice.
+    pub margin: Option<f64>,
+}
+
 /// All strategies on one topology.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Comparison {
@@ -86,9 +98,20 @@ pub struct Comparison {
     /// Ascending by makespan; equal ones in the order of the registry.
     pub results: Vec<Outcome>,
     pub skipped: Vec<Skipped>,
+    /// The closed forms' choice; `None` where they do not choose, and the fastest is taken.
+    pub selected: Option<Selected>,
 }
 
 impl Comparison {
+    /// How much longer the selected strategy takes than the fastest, relative to the fastest; `None`
+    /// where it was not simulated.
+    pub fn regret(&self) -> Option<f64> {
+        let selected = self.selected.as_ref()?;
+        let chosen = (self.results.iter()).find(|outcome| outcome.strategy == selected.strategy)?;
+        let fastest = self.results.first()?.makespan;
+        (fastest > 0.0).then(|| chosen.makespan / fastest - 1.0)
+    }
+
     /// How far the second is behind the best, relative to the best; `None` with fewer than two.
     pub fn margin(&self) -> Option<f64> {
         match self.results.as_slice() {

@@ -3,13 +3,13 @@
 use std::fmt::Write;
 
 use super::grid::{Grid, Look, Paint, bar, clean, paint, wrap};
-use super::{Comparison, Outcome, Verification};
+use super::{Comparison, Outcome, Selected, Verification};
 use crate::units::{BytesPerSecond, Seconds};
 
 /// Columns of a speed-up bar.
 const BAR: usize = 12;
 /// Times closer than this are called equal.
-const TIE: f64 = 1e-3;
+pub(super) const TIE: f64 = 1e-3;
 
 /// A time for people; negative ones (an ECT can be) keep their sign.
 pub fn time(seconds: f64) -> String {
@@ -196,6 +196,13 @@ fn remarks(out: &mut String, comparison: &Comparison, explain: bool, look: &Look
         say("best:", Paint::Good, &clean(&lead));
         say("why:", Paint::Bold, &clean(&best.why));
     }
+    if let Some(selected) = &comparison.selected {
+        say(
+            "closed forms:",
+            Paint::Bold,
+            &clean(&agreement(comparison, selected)),
+        );
+    }
     if explain {
         for outcome in comparison.results.iter().skip(1) {
             let label = format!("{}:", clean(&outcome.strategy));
@@ -226,6 +233,26 @@ fn remarks(out: &mut String, comparison: &Comparison, explain: bool, look: &Look
         None => error.basis.clone(),
     };
     say("expected error:", Paint::Dim, &clean(&text));
+}
+
+/// What the closed forms choose, and whether the simulator agrees.
+fn agreement(comparison: &Comparison, selected: &Selected) -> String {
+    let lead = match (&selected.runner_up, selected.margin) {
+        (Some(next), Some(margin)) if margin <= TIE => format!(", level with {next}"),
+        (Some(next), Some(margin)) => format!(", {} ahead of {next}", percent(margin)),
+        _ => String::new(),
+    };
+    let fastest = comparison.results.first().map_or("", |best| &best.strategy);
+    let verdict = match comparison.regret() {
+        Some(regret) if regret <= TIE => "the simulator agrees".to_owned(),
+        Some(regret) => format!(
+            "in the simulator it takes {} longer than {fastest}",
+            percent(regret)
+        ),
+        None => "the simulator cannot perform it".to_owned(),
+    };
+    let (name, predicted) = (&selected.strategy, time(selected.predicted));
+    format!("choose {name} (predicted {predicted}{lead}); {verdict}")
 }
 
 /// Reasons for not verifying, with the strategies that share each.
@@ -277,6 +304,31 @@ mod tests {
         let mut other = comparison("other");
         other.results.swap_remove(0);
         insta::assert_snapshot!(draw(&[comparison("box"), other], false, 80));
+    }
+
+    #[test]
+    fn the_selector_is_held_against_the_simulation() {
+        let mut one = comparison("box");
+        let fastest = one.results[0].strategy.clone();
+        let slower = one.results[1].strategy.clone();
+        let mut says = |strategy: &str| {
+            one.selected = Some(Selected {
+                strategy: strategy.to_owned(),
+                predicted: 108e-6,
+                runner_up: Some("sequential".to_owned()),
+                margin: Some(0.25),
+            });
+            draw(std::slice::from_ref(&one), false, 200)
+        };
+        let text = says(&fastest);
+        assert!(
+            text.contains("(predicted 108 us, 25 % ahead of sequential); the simulator agrees"),
+            "{text}"
+        );
+        let text = says(&slower);
+        assert!(text.contains(&format!("longer than {fastest}\n")), "{text}");
+        let text = says("interdecom:d=1024");
+        assert!(text.contains("the simulator cannot perform it"), "{text}");
     }
 
     #[test]

@@ -49,8 +49,15 @@ fn compare_ranks_by_makespan() {
     let results = all["results"].as_array().unwrap();
     let times: Vec<f64> = results.iter().map(|r| number(&r["makespan_s"])).collect();
     assert!(times.len() > 1 && times.is_sorted(), "{times:?}");
-    assert_eq!(all["chosen"], results[0]["strategy"]);
-    assert_eq!(all["chosen_by"], "simulation");
+    assert_eq!(all["fastest"], results[0]["strategy"]);
+    // The closed forms choose, and the simulation is there to check them.
+    assert_eq!(all["chosen_by"], "selector");
+    let chosen = results.iter().find(|r| r["strategy"] == all["chosen"]);
+    let makespan = number(&chosen.unwrap()["makespan_s"]);
+    close(&all["chosen_regret"], makespan / times[0] - 1.0);
+    let named = json(&format!("compare -t {PAIR} {SHAPE} --strategy interdecom"));
+    assert_eq!(named["chosen_by"], "simulation");
+    assert_eq!(named["chosen"], named["fastest"]);
     let sequential = results
         .iter()
         .find(|r| r["strategy"] == "sequential")
@@ -105,7 +112,7 @@ fn all_commands_choose_the_first_of_compare() {
         assert!(ties > 0, "{machine} has no ties to order");
         for command in ["simulate", "sensitivity"] {
             let one = json(&format!("{command} -t {machine}"));
-            assert_eq!(one["strategy"], all["chosen"], "{command} on {machine}");
+            assert_eq!(one["strategy"], all["fastest"], "{command} on {machine}");
             assert_eq!(one["makespan_s"], results[0]["makespan_s"]);
         }
     }
@@ -244,7 +251,7 @@ fn simulate_has_the_documented_fields() {
     // The default is the fastest.
     let best = json(&format!("simulate -t {PAIR} {SHAPE}"));
     let all = json(&format!("compare -t {PAIR} {SHAPE}"));
-    assert_eq!(best["strategy"], all["chosen"]);
+    assert_eq!(best["strategy"], all["fastest"]);
     assert_eq!(best["makespan_s"], all["results"][0]["makespan_s"]);
     assert!(best.get("timeline").is_none());
 }
@@ -343,4 +350,67 @@ fn sensitivity_ranks_upgrades() {
     assert!(!stdout(&format!("{args} --format json")).contains("-0.0,"));
     let csv = stdout(&format!("{args} --format csv"));
     assert_eq!(csv.lines().count(), rows.len() + 1);
+}
+
+#[test]
+fn predict_shows_the_closed_forms() {
+    let operator = "--op gemm-rs -m 4096 -n 8192 -k 32768";
+    let all = json(&format!("predict -t a6000-pairs-8 {operator}"));
+    assert_eq!(all["schema"], "duet-predict-1");
+    let results = all["results"].as_array().unwrap();
+    let times: Vec<f64> = results.iter().map(|r| number(&r["predicted_s"])).collect();
+    assert!(times.len() > 8 && times.is_sorted(), "{times:?}");
+    for result in results {
+        let chains = result["stages"].as_array().unwrap().iter();
+        let longest = chains
+            .map(|stage| number(&stage["total_s"]))
+            .fold(0.0, f64::max);
+        close(&result["predicted_s"], longest);
+        let cut = result["strategy"]
+            .as_str()
+            .unwrap()
+            .starts_with("interdecom");
+        assert_eq!(result.get("decomposition").is_some(), cut);
+    }
+    let compared = json(&format!("compare -t a6000-pairs-8 {operator}"));
+    for field in ["chosen", "chosen_by", "runner_up", "margin"] {
+        assert_eq!(all[field], compared[field], "{field}");
+    }
+    let bare = json("predict -t a6000-pairs-8 --op all-gather --bytes 64MiB");
+    assert_eq!(bare["chosen"], "double-ring");
+    assert_eq!(bare["chosen_by"], "closed-forms");
+}
+
+#[test]
+fn overheads_from_a_file_count() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("params.yaml");
+    let text = "overheads:
+  - { topology: a6000-pairs-8, operator: ag-gemm, tp: 8, strategy: fusion-ring, alpha: 100 us, beta: 1 us/MB, source: assumed }
+";
+    std::fs::write(&path, text).unwrap();
+    let shape =
+        "-t a6000-pairs-8 --op ag-gemm -m 4096 -n 16384 -k 4096 --strategy fusion-ring:chunks=2";
+    let of = |options: &str| json(&format!("predict {shape} {options}"));
+    let find = |all: &Value| {
+        let results = all["results"].as_array().unwrap();
+        number(
+            &results
+                .iter()
+                .find(|r| r["strategy"] == "fusion-ring")
+                .unwrap()["predicted_s"],
+        )
+    };
+    let (without, with) = (
+        find(&of("")),
+        find(&of(&format!("--params {}", path.display()))),
+    );
+    // Seven steps of 100 us and of 1 us for each of 33.55 MB.
+    let expected = 7.0 * (100e-6 + 1e-12 * 4096.0 * 4096.0 * 2.0);
+    assert!((with - without - expected).abs() < 1e-9, "{without} {with}");
+    let off = of(&format!(
+        "--params {} --terms gemm-curve,stages,contention,launch",
+        path.display()
+    ));
+    assert_eq!(find(&off), without);
 }

@@ -204,19 +204,21 @@ impl<'t> Judge<'t> {
 
     /// How sure the times are.
     pub fn expected_error(&self) -> ExpectedError {
-        let measured = self
-            .site
-            .placement
-            .iter()
-            .all(|&gpu| !self.topology.device(gpu).gemm_table.is_empty());
-        ExpectedError {
-            relative: None,
-            basis: if measured {
-                "not validated; GEMM times measured, other numbers as the topology's sources say"
-            } else {
-                "not validated; nothing measured, numbers as the topology's sources say"
-            }
-            .to_owned(),
+        expected_error(self.topology, &self.site.placement)
+    }
+}
+
+/// How sure times on the GPUs of `placement` are.
+pub fn expected_error(topology: &Topology, placement: &[u32]) -> ExpectedError {
+    let table = |gpu: &u32| &topology.device(*gpu).gemm_table;
+    let measured = placement.iter().all(|gpu| !table(gpu).is_empty());
+    ExpectedError {
+        relative: None,
+        basis: if measured {
+            "not validated; GEMM times measured, other numbers as the topology's sources say"
+        } else {
+            "not validated; nothing measured, numbers as the topology's sources say"
         }
+        .to_owned(),
     }
 }

@@ -124,6 +124,7 @@ impl Judge<'_> {
             expected_error: self.expected_error(),
             results,
             skipped,
+            selected: None,
         })
     }
 

@@ -41,6 +41,7 @@
 //! assert!((whole - 2.0 * half).abs() < 1e-12);
 //! ```
 
+mod curve;
 mod table;
 #[cfg(test)]
 mod tests;
@@ -48,6 +49,7 @@ mod wave;
 
 use super::{DType, Device, MeasuredGemm};
 
+pub use curve::{Column, Curve};
 pub use wave::K_FILL;
 
 /// The time of one GEMM kernel and what it uses.

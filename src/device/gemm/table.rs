@@ -20,17 +20,106 @@ pub(super) fn sorted(mut points: Vec<MeasuredGemm>) -> Vec<MeasuredGemm> {
     points
 }
 
+/// The points of one type as columns on common rows: between its own rows a column's factor is
+/// linear in log m, so that further rows change nothing.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Columns {
+    /// ln m, ascending.
+    rows: Vec<f64>,
+    /// (ln k, ln n, factor at each row).
+    columns: Vec<(f64, f64, Vec<f64>)>,
+}
+
+impl Columns {
+    pub fn new(points: &[MeasuredGemm], dtype: DType) -> Self {
+        let Some(dtype) = kin(points, dtype) else {
+            return Self::default();
+        };
+        let of = |point: &&MeasuredGemm| point.dtype == dtype;
+        let mut rows: Vec<u64> = points.iter().filter(of).map(|point| point.m).collect();
+        rows.sort_unstable();
+        rows.dedup();
+        let columns = points
+            .chunk_by(|a, b| (a.dtype, a.k, a.n) == (b.dtype, b.k, b.n))
+            .filter(|column| column[0].dtype == dtype)
+            .map(|column| {
+                let factors = rows.iter().map(|m| along(column, *m as f64)).collect();
+                (
+                    (column[0].k as f64).ln(),
+                    (column[0].n as f64).ln(),
+                    factors,
+                )
+            });
+        Self {
+            columns: columns.collect(),
+            rows: rows.into_iter().map(|m| (m as f64).ln()).collect(),
+        }
+    }
+
+    /// The least factor there is: 1 or below.
+    pub fn least(&self) -> f64 {
+        let factors = self.columns.iter().flat_map(|(.., factors)| factors);
+        factors.copied().fold(1.0, f64::min)
+    }
+
+    /// The factors at the rows for a (n, k); `None` where there are more than N rows.
+    pub fn blend<const N: usize>(&self, n: f64, k: f64) -> Option<[f64; N]> {
+        let mut factors = [1.0; N];
+        let used = factors.get_mut(..self.rows.len())?;
+        if self.columns.is_empty() {
+            return Some(factors);
+        }
+        let (ln_k, ln_n) = (k.ln(), n.ln());
+        let mut weights = PRIOR;
+        used.fill(PRIOR);
+        for (at_k, at_n, column) in &self.columns {
+            let distance = (at_k - ln_k).powi(2) + (at_n - ln_n).powi(2);
+            if distance == 0.0 {
+                used.copy_from_slice(column);
+                return Some(factors);
+            }
+            let weight = 1.0 / distance;
+            weights += weight;
+            for (sum, factor) in used.iter_mut().zip(column) {
+                *sum += factor * weight;
+            }
+        }
+        for sum in used {
+            *sum /= weights;
+        }
+        Some(factors)
+    }
+
+    /// The factor of m rows among blended ones.
+    pub fn along(&self, factors: &[f64], m: f64) -> f64 {
+        let (Some(&first), Some(&last)) = (self.rows.first(), self.rows.last()) else {
+            return 1.0;
+        };
+        let m = m.ln().clamp(first, last);
+        let above = self.rows.partition_point(|row| *row < m).max(1);
+        let (Some(&upper), Some(&end)) = (self.rows.get(above), factors.get(above)) else {
+            return factors[above - 1];
+        };
+        let (lower, start) = (self.rows[above - 1], factors[above - 1]);
+        start + (end - start) * (m - lower) / (upper - lower)
+    }
+}
+
+/// The type whose points count for `dtype`: its own, else that of a type of the same size.
+fn kin(points: &[MeasuredGemm], dtype: DType) -> Option<DType> {
+    let of = |wanted: DType| points.iter().any(|point| point.dtype == wanted);
+    let kin = |wanted: &DType| wanted.size() == dtype.size() && of(*wanted);
+    match of(dtype) {
+        true => Some(dtype),
+        false => DType::ALL.into_iter().find(kin),
+    }
+}
+
 /// The factor for a shape. A type without points borrows those of a type of the same size, which
 /// runs on the same units (bf16 and fp16).
 pub(super) fn correction(points: &[MeasuredGemm], dtype: DType, m: u64, n: u64, k: u64) -> f64 {
-    let of = |wanted: DType| points.iter().any(|point| point.dtype == wanted);
-    let kin = |wanted: &DType| wanted.size() == dtype.size() && of(*wanted);
-    let dtype = match of(dtype) {
-        true => dtype,
-        false => match DType::ALL.into_iter().find(kin) {
-            Some(kin) => kin,
-            None => return 1.0,
-        },
+    let Some(dtype) = kin(points, dtype) else {
+        return 1.0;
     };
     let (mut weighted, mut weights) = (PRIOR, PRIOR);
     for column in points.chunk_by(|a, b| (a.dtype, a.k, a.n) == (b.dtype, b.k, b.n)) {

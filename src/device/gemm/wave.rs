@@ -85,7 +85,7 @@ pub(super) fn choices<'a>(
 }
 
 /// Bytes read and written.
-fn traffic(
+pub(super) fn traffic(
     device: &Device,
     shape: &Shape,
     (tm, tn): (f64, f64),

@@ -34,7 +34,7 @@ impl Kernel {
             hbm_bytes,
             wave,
             ..
-        } = model.whole();
+        } = model.whole;
         Self {
             start: model.costs.submit_kernel.get() + model.costs.kernel_start.get() + overhead,
             tiles: seconds - overhead,
@@ -75,4 +75,20 @@ pub(super) fn step(model: &Model<'_>, total: f64) -> f64 {
         } else {
             n - 1.0
         }
+}
+
+/// The form with the host that hands over `copies` copies, each with so many waits and signals;
+/// `after` is from the last one's hand-over to the end.
+pub(super) fn with_host(
+    model: &Model<'_>,
+    form: Form,
+    copies: f64,
+    syncs: f64,
+    after: f64,
+) -> Form {
+    if !model.terms.launch {
+        return form;
+    }
+    let each = model.submits(1.0, 0.0, syncs);
+    form.with("host", model.submits(0.0, 1.0, 0.0), each, copies, after)
 }

@@ -4,7 +4,7 @@
 //! the fan-out curves of the links), in n − 1 steps. GEMM+RS has one group before the first copy,
 //! and the owner's sum after the last arrival; GEMM+AR then sends the sums to everyone.
 
-use super::fusion::{Kernel, begin, step};
+use super::fusion::{Kernel, begin, step, with_host};
 use crate::operator::Kind;
 use crate::predict::form::Form;
 use crate::predict::model::{Model, Setting};
@@ -38,13 +38,10 @@ pub(super) fn form(model: &Model<'_>, setting: Setting) -> Option<Form> {
         let (offset, arrival) = net.gather.holds_up(shard, start, part);
         let last = net.gather.last(shard, start) + group;
         let rest = ((n - offset) * part).max(last - arrival);
-        return Some(form.with(
-            "links",
-            before,
-            arrival / offset,
-            offset,
-            c.kernel_flag.get() + rest,
-        ));
+        let flag = c.kernel_flag.get();
+        let form = form.with("links", before, arrival / offset, offset, flag + rest);
+        let last = c.copy_start.get() + flag + group;
+        return Some(with_host(model, form, (n - 1.0) * chunks, 1.0, last));
     }
     let everyone = case.kind == Kind::GemmAr;
     let rounds = if everyone { 2.0 } else { 1.0 };
@@ -67,7 +64,18 @@ pub(super) fn form(model: &Model<'_>, setting: Setting) -> Option<Form> {
     let after = model.sum(shard) + back;
     // The groups leave one after another as they are computed.
     let pace = kernel.tiles / n;
-    let before = kernel.start + c.stream_flag.get();
+    // One wave may take longer than all of them.
+    let wait = (kernel.wave - (n - 1.0) * pace).max(0.0);
+    let before = kernel.start + wait + c.stream_flag.get();
     let tail = net.scatter.paced(shard, start, pace, kernel.wave) + c.stream_flag.get() + after;
-    Some(begin(model, &kernel, moved, after).with("links", before, pace, n - 1.0, tail))
+    let form = begin(model, &kernel, moved, after).with("links", before, pace, n - 1.0, tail);
+    // The sum is handed over after all copies and waits for each.
+    let copies = (n - 1.0) * chunks;
+    Some(with_host(
+        model,
+        form,
+        copies,
+        2.0,
+        model.submits(0.0, 1.0, copies) + after,
+    ))
 }

@@ -6,12 +6,13 @@
 //! links       c · (lane + s + α_e + x/B_e)           copies follow one another in their lane
 //! hand-off    flag + s + mean of (α_e + x/B_e)       a shard can go on when it has come
 //!             + group + flag                         GEMM+RS: and when its tiles are added
+//! host        c · (submission, waits and signals of a copy)
 //! ```
 //!
 //! where `group` is a group's tiles, at least one wave. AG+GEMM has the last group after the last
 //! arrival; GEMM+RS also one before the first copy; GEMM+AR goes round once more.
 
-use super::fusion::{Kernel, begin, step};
+use super::fusion::{Kernel, begin, step, with_host};
 use crate::operator::Kind;
 use crate::predict::form::Form;
 use crate::predict::model::{Model, Setting};
@@ -56,7 +57,17 @@ pub(super) fn rings(model: &Model<'_>, setting: Setting, courses: &[Course]) -> 
             loops = other;
         }
     }
-    form.with("hand-off", loops.0, loops.1, n - 1.0, loops.2 + back)
+    let form = form.with("hand-off", loops.0, loops.1, n - 1.0, loops.2 + back);
+    // Every copy signals and waits for what it passes on; a sum's also for its slot.
+    let waits = match case.kind {
+        Kind::AgGemm => 1.0 - 1.0 / (n - 1.0),
+        _ => 1.0 + (n - 3.0).max(0.0) / (n - 1.0),
+    };
+    let copies = rounds * (n - 1.0) * f64::from(setting.chunks) * courses.len() as f64;
+    let last = (courses.iter())
+        .map(|course| Travel::new(model, setting, &kernel, course).last(model))
+        .fold(0.0, f64::max);
+    with_host(model, form, copies, 1.0 + waits, last)
 }
 
 /// (before, each, after) of the way back and forth over the slowest edge: a sum that came on one
@@ -90,9 +101,10 @@ struct Travel<'a> {
     chunks: f64,
     /// Bytes of a chunk.
     bytes: f64,
-    /// Its tiles, at least a wave, and without that floor \[s\].
+    /// Its tiles, at least a wave \[s\].
     group: f64,
-    share: f64,
+    /// Its tiles with those of the other rings' chunks that come at the same time \[s\].
+    ending: f64,
 }
 
 impl<'a> Travel<'a> {
@@ -104,7 +116,7 @@ impl<'a> Travel<'a> {
             chunks,
             bytes: model.case.shard() * course.share / chunks,
             group: kernel.group(part),
-            share: kernel.tiles * part,
+            ending: kernel.group(part + (1.0 - course.share) / model.case.ranks()),
         }
     }
 
@@ -132,7 +144,7 @@ impl<'a> Travel<'a> {
             // The textbook form: the last group after the last step.
             return (kernel.start, each, kernel.tiles / n);
         }
-        let after = c.kernel_flag.get() + self.group;
+        let after = c.kernel_flag.get() + self.ending;
         if model.case.kind == Kind::AgGemm {
             (c.submit_kernel.get() + c.submit_copy.get(), each, after)
         } else {
@@ -145,15 +157,29 @@ impl<'a> Travel<'a> {
     fn hand_off(&self, model: &Model<'_>, kernel: &Kernel) -> (f64, f64, f64) {
         let c = model.costs;
         let hop = self.hop(model);
-        let after = c.kernel_flag.get() + self.group;
+        let after = c.kernel_flag.get() + self.ending;
         if model.case.kind == Kind::AgGemm {
             // The last chunk starts after the others.
             let wait = (1.0 - 1.0 / self.chunks) * self.copies(model);
             let before = c.submit_kernel.get() + c.submit_copy.get() + wait;
             (before, hop, after)
         } else {
-            let before = kernel.start + (self.chunks - 1.0) * self.share;
+            // The last of a step's chunks leaves after the others: its tiles come later, on this
+            // ring and the other, and copies on one ring queue.
+            let step = kernel.group(1.0 / model.case.ranks());
+            let behind = (1.0 - 1.0 / self.chunks) * self.copies(model);
+            let before = kernel.start + (step - self.group).max(behind);
             (before, self.group + hop + c.kernel_flag.get(), self.group)
+        }
+    }
+
+    /// The last copy and the tiles that wait for it \[s\].
+    fn last(&self, model: &Model<'_>) -> f64 {
+        let c = model.costs;
+        let copy = c.copy_start.get() + self.course.slowest(self.bytes);
+        match model.case.kind {
+            Kind::GemmAr => copy,
+            _ => copy + c.kernel_flag.get() + self.ending,
         }
     }
 

@@ -7,6 +7,8 @@
 //! GEMM+RS, GEMM+AR  compute: c + (d − 1)·c' + t        links: c + d·t
 //! ```
 //!
+//! and the host hands over d pieces one after another.
+//!
 //! c' is the GEMM beside a collective: on the SMs it leaves, for as long as it runs (GEMM+RS keeps
 //! them free throughout), and with the memory bandwidth it leaves. Without the extensions
 //! c = c' = Tc/d and t = Tm/d: `T(d) = max(Tc, Tm) + min(Tc, Tm)/d`, see
@@ -25,33 +27,47 @@ pub(in crate::predict) fn form(model: &Model<'_>, setting: Setting) -> Option<Fo
     let form = Form::new(d - 1.0);
     let first = c.submit_kernel.get();
     let links = if setting.direct { 0.0 } else { lane };
-    Some(if case.kind == Kind::AgGemm {
+    let last = kernel + piece.gemm;
+    let (between, beside) = (piece.collective + links, lane + kernel + piece.beside);
+    let form = if case.kind == Kind::AgGemm {
         let start = first + piece.collective + event;
-        form.with(
-            "compute",
-            start,
-            lane + kernel + piece.beside,
-            d - 1.0,
-            kernel + piece.gemm,
-        )
-        .with(
+        form.with("compute", start, beside, d - 1.0, last).with(
             "links",
             first,
-            piece.collective + links,
-            d,
-            event - links + kernel + piece.gemm,
+            between,
+            d - 1.0,
+            piece.collective + event + last,
         )
     } else {
-        let start = first + kernel + piece.gemm;
-        form.with(
-            "compute",
-            start,
-            lane + kernel + piece.beside,
-            d - 1.0,
-            event + piece.collective,
-        )
-        .with("links", start + event, piece.collective + links, d, -links)
-    })
+        let start = first + last;
+        form.with("compute", start, beside, d - 1.0, event + piece.collective)
+            .with("links", start + event, between, d - 1.0, piece.collective)
+    };
+    if !model.terms.launch {
+        return Some(form);
+    }
+    // The host hands over every piece's kernels or copies with their waits and signals.
+    let copies = if setting.direct {
+        case.ranks() - 1.0
+    } else {
+        0.0
+    };
+    let kernels = if setting.direct { 1.0 } else { 2.0 };
+    let each = model.submits(copies, kernels, 2.0 * copies.max(1.0));
+    let after = if case.kind == Kind::AgGemm {
+        last
+    } else {
+        piece.collective
+    };
+    Some(form.with("host", 0.0, each, d, after))
+}
+
+/// A time that d pieces cannot beat, from the unsplit GEMM's arithmetic and the collective alone \[s\].
+pub(in crate::predict) fn at_least(model: &Model<'_>, setting: Setting) -> Option<f64> {
+    let d = f64::from(setting.d);
+    let each = exchange(model, setting, model.case.message / d)?.seconds;
+    let gemm = model.least();
+    Some((each + gemm).max(d * each + gemm / d))
 }
 
 /// A, B and C: the unsplit parts, and what the profile and the fit (`step`) say a further piece costs.
@@ -60,19 +76,15 @@ pub(in crate::predict) fn decomposition(
     setting: Setting,
     step: f64,
 ) -> Option<Decomposition> {
-    let (whole, c) = (model.whole(), model.costs);
-    let one = piece(model, Setting { d: 1, ..setting })?;
+    let (whole, c) = (model.whole, model.costs);
+    let one = exchange(model, setting, model.case.message)?.seconds;
     let none = exchange(model, setting, 0.0)?.seconds;
-    let fixed = if whole.seconds >= one.collective {
+    let fixed = if whole.seconds >= one {
         c.lane.get() + c.kernel_start.get() + whole.overhead
     } else {
         none + if setting.direct { 0.0 } else { c.lane.get() }
     };
-    Some(Decomposition::new(
-        whole.seconds,
-        one.collective,
-        fixed + step,
-    ))
+    Some(Decomposition::new(whole.seconds, one, fixed + step))
 }
 
 /// The communication of a piece.
@@ -98,7 +110,7 @@ fn piece(model: &Model<'_>, setting: Setting) -> Option<Piece> {
     let message = case.message / d as f64;
     let exchange = exchange(model, setting, message)?;
     if !model.terms.gemm_curve {
-        let gemm = model.whole().seconds / d as f64;
+        let gemm = model.whole.seconds / d as f64;
         return Some(Piece {
             gemm,
             beside: gemm,

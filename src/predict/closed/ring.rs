@@ -37,11 +37,11 @@ pub(super) fn collective(model: &Model<'_>, setting: Setting, courses: &[Course]
         gather = gather.max((wait + hop).max(chunks * lane));
         sum = sum.max((wait + hop + add + c.event.get()).max(chunks * lane));
     }
-    let form = Form::new(n - 1.0);
-    let after = -flag;
+    // The first copy waits for nobody.
+    let form = |each: f64, last: f64| Form::new(n - 1.0).with("links", submit, each, n - 2.0, last);
     Some(match case.kind {
-        Kind::AllGather => form.with("links", submit, gather, n - 1.0, after),
-        Kind::ReduceScatter => form.with("links", submit, sum, n - 1.0, 0.0),
-        _ => form.with("links", submit, sum + gather, n - 1.0, after),
+        Kind::AllGather => form(gather, gather - flag),
+        Kind::ReduceScatter => form(sum, sum),
+        _ => form(sum + gather, sum + gather - flag),
     })
 }

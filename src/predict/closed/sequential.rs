@@ -7,7 +7,7 @@ use crate::predict::model::{Model, Setting};
 
 pub(in crate::predict) fn form(model: &Model<'_>, _: Setting) -> Option<Form> {
     let c = model.costs;
-    let gemm = c.kernel_start.get() + model.whole().seconds;
+    let gemm = c.kernel_start.get() + model.whole.seconds;
     let start = c.submit_kernel.get();
     if model.case.n < 2 {
         return Some(Form::new(0.0).with("compute", start, gemm, 1.0, 0.0));

@@ -95,12 +95,11 @@ impl Exchange {
         let steps = OCTAVES.start() * per_octave..=OCTAVES.end() * per_octave;
         let pace = |step| slowest * (f64::from(step) / f64::from(per_octave)).exp2();
         let paces: Vec<f64> = std::iter::once(0.0).chain(steps.map(pace)).collect();
-        // 1, 2, 4, … groups and all.
-        let powers = (0..)
-            .map(|power| 1usize << power)
-            .take_while(|groups| *groups < n - 1);
-        for together in powers.chain([n - 1]) {
-            let together = together as f64;
+        // From 1 to all groups, some per doubling.
+        let all = (n - 1) as f64;
+        let per_octave = if n > MANY { 1.0 } else { 4.0 };
+        let powers = (0u32..).map(|step| (f64::from(step) / per_octave).exp2());
+        for together in powers.take_while(|groups| *groups < all).chain([all]) {
             let mut tail = |pace: f64| {
                 let (landed, _) = perform(sharing, &flows, engines, (pace, together));
                 let last = landed.into_iter().fold(0.0, f64::max);

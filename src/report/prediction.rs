@@ -1,0 +1,389 @@
+//! `duet predict`: what the closed forms say of one operator on one machine.
+
+use std::fmt::Write;
+
+use serde::Serialize;
+
+use super::grid::{Grid, Look, Paint, clean, paint, wrap};
+use super::json::{OperatorJson, pretty};
+use super::table::{TIE, percent, time};
+use super::{ExpectedError, Skipped, csv};
+use crate::operator::Operator;
+use crate::predict::Prediction;
+use crate::units::Bytes;
+
+/// One strategy's closed form.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Row {
+    pub strategy: String,
+    pub prediction: Prediction,
+    /// Sequential's time over this one's; `None` without a baseline.
+    pub speedup: Option<f64>,
+}
+
+/// What the closed forms choose.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Chosen {
+    pub strategy: String,
+    /// `selector`, or `closed-forms`: the least of the rows.
+    pub by: &'static str,
+    pub runner_up: Option<String>,
+    /// How much longer the runner-up takes, relative to the choice.
+    pub margin: Option<f64>,
+}
+
+/// All strategies on one machine.
+#[derive(Clone, Debug)]
+pub struct Predictions {
+    pub topology: String,
+    pub operator: Operator,
+    /// The terms that count, as `--terms` takes them.
+    pub terms: String,
+    /// Fitted overheads that apply to this machine and operator.
+    pub fitted: usize,
+    /// Ascending by time; equal ones in the order of the registry.
+    pub rows: Vec<Row>,
+    pub skipped: Vec<Skipped>,
+    pub chosen: Chosen,
+    pub expected_error: ExpectedError,
+}
+
+/// The table.
+pub fn table(predictions: &Predictions, look: &Look) -> String {
+    let mut out = String::new();
+    let title = format!(
+        "{} on {}",
+        paint(&predictions.operator.to_string(), Paint::Bold),
+        paint(&clean(&predictions.topology), Paint::Bold)
+    );
+    out.push_str(&wrap(&title, 0, 2, look.width));
+    let message = predictions.operator.message_bytes();
+    let facts = format!(
+        "closed forms · message {} · terms {} · fitted overheads: {}",
+        Bytes::new(message),
+        predictions.terms,
+        match predictions.fitted {
+            0 => "none".to_owned(),
+            count => count.to_string(),
+        }
+    );
+    out.push_str(&wrap(&facts, 0, 2, look.width));
+    out.push('\n');
+    out.push_str(&stages(predictions).draw(look));
+    out.push('\n');
+    remarks(&mut out, predictions, look);
+    out
+}
+
+/// A row per strategy with the resource that rules it, and rows for its other resources.
+fn stages(predictions: &Predictions) -> Grid {
+    let mut grid = Grid::default()
+        .left("strategy", 0)
+        .right("time", 0)
+        .right("speed-up", 5)
+        .left("resource", 0)
+        .right("before", 2)
+        .right("stages", 1)
+        .right("each", 1)
+        .right("after", 2)
+        .right("fitted", 4);
+    for row in &predictions.rows {
+        let Prediction {
+            stages, binding, ..
+        } = &row.prediction;
+        let ruling = stages.get(*binding).into_iter();
+        let others = stages.iter().enumerate().filter(|(i, _)| i != binding);
+        for (i, stage) in ruling.chain(others.map(|(_, stage)| stage)).enumerate() {
+            let mut cells = vec![String::new(); 9];
+            if i == 0 {
+                let name = clean(&row.strategy);
+                cells[0] = match row.strategy == predictions.chosen.strategy {
+                    true => paint(&name, Paint::Bold),
+                    false => name,
+                };
+                cells[1] = time(row.prediction.seconds);
+                cells[2] = row
+                    .speedup
+                    .map_or_else(|| "–".to_owned(), |s| format!("{s:.3}x"));
+                if row.prediction.overhead > 0.0 {
+                    cells[8] = time(row.prediction.overhead);
+                }
+            }
+            cells[3] = stage.resource.to_owned();
+            cells[4] = time(stage.before);
+            cells[5] = format!("{:.0} x", stage.count);
+            cells[6] = time(stage.each);
+            cells[7] = time(stage.after);
+            if i > 0 {
+                cells[1] = time(stage.seconds());
+                cells = cells
+                    .into_iter()
+                    .map(|cell| paint(&cell, Paint::Dim))
+                    .collect();
+            }
+            grid.row(cells);
+        }
+    }
+    grid
+}
+
+fn remarks(out: &mut String, predictions: &Predictions, look: &Look) {
+    let mut say = |label: &str, mark: Paint, text: &str| {
+        let _ = write!(out, "{} ", paint(label, mark));
+        out.push_str(&wrap(
+            &clean(text),
+            label.chars().count() + 1,
+            2,
+            look.width,
+        ));
+    };
+    let chosen = &predictions.chosen;
+    let text = match (&chosen.runner_up, chosen.margin) {
+        (Some(second), Some(margin)) if margin <= TIE => {
+            format!("{}, level with {second}", chosen.strategy)
+        }
+        (Some(second), Some(margin)) => {
+            format!("{}, {} ahead of {second}", chosen.strategy, percent(margin))
+        }
+        _ => chosen.strategy.clone(),
+    };
+    say("choice:", Paint::Good, &text);
+    let mut told: Vec<&str> = Vec::new();
+    for row in &predictions.rows {
+        let Some(form) = &row.prediction.decomposition else {
+            continue;
+        };
+        let family = row.strategy.split(':').next().unwrap_or("");
+        let direct = row.strategy.contains("comm=direct");
+        let label = if direct { "T(d), direct:" } else { "T(d):" };
+        if told.contains(&label) {
+            continue;
+        }
+        told.push(label);
+        let pieces = match row.prediction.pieces {
+            Some(1) => ", not worth cutting".to_owned(),
+            Some(pieces) => format!(", so d = {pieces}"),
+            None => String::new(),
+        };
+        let optimum = match form.optimum.is_finite() {
+            true => format!("{:.1}", form.optimum),
+            false => "without bound".to_owned(),
+        };
+        let text = format!(
+            "{family} takes A·d + B + C/d with A = {}, B = {}, C = {}: d* = √(C/A) = {optimum}{pieces}",
+            time(form.a),
+            time(form.b),
+            time(form.c)
+        );
+        say(label, Paint::Bold, &text);
+    }
+    for skipped in &predictions.skipped {
+        say(
+            "skipped:",
+            Paint::Dim,
+            &format!("{}: {}", skipped.strategy, skipped.reason),
+        );
+    }
+    let error = &predictions.expected_error;
+    let text = match error.relative {
+        Some(relative) => format!("± {} ({})", percent(relative), error.basis),
+        None => error.basis.clone(),
+    };
+    say("expected error:", Paint::Dim, &text);
+}
+
+#[derive(Serialize)]
+struct PredictionsJson<'a> {
+    schema: &'static str,
+    topology: &'a str,
+    operator: OperatorJson,
+    terms: &'a str,
+    fitted_overheads: usize,
+    chosen: &'a str,
+    chosen_by: &'static str,
+    runner_up: Option<&'a str>,
+    margin: Option<f64>,
+    results: Vec<RowJson<'a>>,
+    skipped: Vec<SkippedJson<'a>>,
+    expected_error: ErrorJson<'a>,
+}
+
+#[derive(Serialize)]
+struct RowJson<'a> {
+    strategy: &'a str,
+    predicted_s: f64,
+    speedup_vs_sequential: Option<f64>,
+    steps: f64,
+    message_bytes: f64,
+    overhead_s: f64,
+    ruled_by: Option<&'static str>,
+    stages: Vec<StageJson>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    decomposition: Option<DecompositionJson>,
+}
+
+#[derive(Serialize)]
+struct StageJson {
+    resource: &'static str,
+    before_s: f64,
+    count: f64,
+    each_s: f64,
+    after_s: f64,
+    total_s: f64,
+}
+
+#[derive(Serialize)]
+struct DecompositionJson {
+    a_s: f64,
+    b_s: f64,
+    c_s: f64,
+    optimum: Option<f64>,
+    pieces: Option<u32>,
+}
+
+#[derive(Serialize)]
+struct SkippedJson<'a> {
+    strategy: &'a str,
+    reason: &'a str,
+}
+
+#[derive(Serialize)]
+struct ErrorJson<'a> {
+    relative: Option<f64>,
+    basis: &'a str,
+}
+
+impl<'a> RowJson<'a> {
+    fn new(row: &'a Row) -> Self {
+        let p = &row.prediction;
+        Self {
+            strategy: &row.strategy,
+            predicted_s: p.seconds,
+            speedup_vs_sequential: row.speedup,
+            steps: p.steps,
+            message_bytes: p.message,
+            overhead_s: p.overhead,
+            ruled_by: p.stages.get(p.binding).map(|stage| stage.resource),
+            stages: (p.stages.iter())
+                .map(|stage| StageJson {
+                    resource: stage.resource,
+                    before_s: stage.before,
+                    count: stage.count,
+                    each_s: stage.each,
+                    after_s: stage.after,
+                    total_s: stage.seconds(),
+                })
+                .collect(),
+            decomposition: p.decomposition.map(|form| DecompositionJson {
+                a_s: form.a,
+                b_s: form.b,
+                c_s: form.c,
+                optimum: form.optimum.is_finite().then_some(form.optimum),
+                pieces: p.pieces,
+            }),
+        }
+    }
+}
+
+/// The JSON of `docs/output.md`.
+///
+/// # Errors
+/// As [`serde_json::to_string`].
+pub fn json(predictions: &Predictions) -> Result<String, serde_json::Error> {
+    pretty(&PredictionsJson {
+        schema: "duet-predict-1",
+        topology: &predictions.topology,
+        operator: (&predictions.operator).into(),
+        terms: &predictions.terms,
+        fitted_overheads: predictions.fitted,
+        chosen: &predictions.chosen.strategy,
+        chosen_by: predictions.chosen.by,
+        runner_up: predictions.chosen.runner_up.as_deref(),
+        margin: predictions.chosen.margin,
+        results: predictions.rows.iter().map(RowJson::new).collect(),
+        skipped: (predictions.skipped.iter())
+            .map(|skipped| SkippedJson {
+                strategy: &skipped.strategy,
+                reason: &skipped.reason,
+            })
+            .collect(),
+        expected_error: ErrorJson {
+            relative: predictions.expected_error.relative,
+            basis: &predictions.expected_error.basis,
+        },
+    })
+}
+
+/// A line per strategy, then those skipped.
+pub fn csv(predictions: &Predictions) -> String {
+    let header = [
+        "topology",
+        "operator",
+        "m",
+        "n",
+        "k",
+        "bytes",
+        "tp",
+        "dtype",
+        "place",
+        "strategy",
+        "predicted_s",
+        "speedup_vs_sequential",
+        "steps",
+        "message_bytes",
+        "overhead_s",
+        "ruled_by",
+        "a_s",
+        "b_s",
+        "c_s",
+        "optimum",
+        "pieces",
+        "skipped",
+    ];
+    let operator = &predictions.operator;
+    let begin = |place: String, strategy: &str| {
+        let [m, n, k, bytes] = csv::shape(operator);
+        vec![
+            predictions.topology.clone(),
+            operator.kind.to_string(),
+            m,
+            n,
+            k,
+            bytes,
+            operator.tp.to_string(),
+            operator.dtype.name().to_owned(),
+            place,
+            strategy.to_owned(),
+        ]
+    };
+    let mut rows = Vec::new();
+    for (place, row) in predictions.rows.iter().enumerate() {
+        let p = &row.prediction;
+        let mut cells = begin((place + 1).to_string(), &row.strategy);
+        let form = p.decomposition.as_ref();
+        let ruling = p.stages.get(p.binding).map_or("", |stage| stage.resource);
+        cells.extend([
+            csv::number(p.seconds),
+            csv::number(row.speedup),
+            csv::number(p.steps),
+            csv::number(p.message),
+            csv::number(p.overhead),
+            ruling.to_owned(),
+            csv::number(form.map(|form| form.a)),
+            csv::number(form.map(|form| form.b)),
+            csv::number(form.map(|form| form.c)),
+            csv::number(form.map(|form| form.optimum)),
+            p.pieces
+                .map_or_else(String::new, |pieces| pieces.to_string()),
+            String::new(),
+        ]);
+        rows.push(cells);
+    }
+    for skipped in &predictions.skipped {
+        let mut cells = begin(String::new(), &skipped.strategy);
+        cells.resize(header.len() - 1, String::new());
+        cells.push(skipped.reason.clone());
+        rows.push(cells);
+    }
+    csv::records(&header, rows.into_iter())
+}
