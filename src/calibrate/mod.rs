@@ -3,11 +3,12 @@
 //! [`table`] reads times, [`mod@points`] sets beside them what the closed forms say without overhead,
 //! [`groups`] sorts them by what shares an overhead, and [`fit`] finds alpha and beta of each group,
 //! by way of [`nnls`]. [`metrics`] says how far predictions and choices are from the truth,
-//! [`bootstrap`] how sure such a number is.
+//! [`bootstrap`] how sure such a number is. [`machine`] measures a machine's GPUs and links.
 
 pub mod bootstrap;
 pub mod fit;
 pub mod groups;
+pub mod machine;
 pub mod metrics;
 pub mod nnls;
 pub mod points;

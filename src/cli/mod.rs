@@ -4,6 +4,7 @@
 //! `Failure` instead of exiting.
 
 mod args;
+mod calibrate;
 mod compare;
 mod completions;
 mod error;
@@ -63,6 +64,8 @@ enum Command {
     Topology(topology::TopologyArgs),
     /// List the strategies and what they do
     Strategies(strategies::StrategiesArgs),
+    /// Measure this machine's GPUs and links and write them as a topology
+    Calibrate(calibrate::CalibrateArgs),
     /// Show and test the real GPUs of this machine
     Gpu(gpu::GpuArgs),
     /// List the GPU profiles
@@ -113,6 +116,7 @@ fn run(cli: Cli) -> Result<(), Failure> {
         Command::Fit(args) => fit::run(&args),
         Command::Topology(args) => topology::run(&args),
         Command::Strategies(args) => strategies::run(&args),
+        Command::Calibrate(args) => calibrate::run(&args),
         Command::Gpu(args) => gpu::run(&args),
         Command::Gpus(args) => gpus::run(&args),
         Command::Completions(args) => completions::run(&args),

@@ -7,6 +7,7 @@ mod fields;
 pub mod gemm;
 mod ideal;
 mod measured;
+mod numbers;
 mod parse;
 mod section;
 mod shipped;
@@ -15,6 +16,7 @@ mod source;
 
 pub use fields::set;
 pub use ideal::ideal;
+pub use numbers::{Number, assign, numbers, sources};
 pub use parse::{DeviceError, load, parse, read};
 pub use shipped::names;
 pub use source::KINDS as SOURCE_KINDS;

@@ -33,6 +33,31 @@ impl Slot<'_> {
         }
     }
 
+    /// The value in base units.
+    pub(super) fn get(&self) -> f64 {
+        match self {
+            Self::Time(slot) => slot.get(),
+            Self::Rate(slot) => slot.get(),
+            Self::Flops(slot) => slot.get(),
+            Self::Size(slot) => slot.as_f64(),
+            Self::Count(slot) => f64::from(**slot),
+            Self::Share(slot) => **slot,
+        }
+    }
+
+    /// `value`, in base units, as a file states it: to five significant digits, sizes and counts
+    /// whole.
+    pub(super) fn text(&self, value: f64) -> String {
+        match self {
+            Self::Time(_) => format!("{} us", digits(value * 1e6)),
+            Self::Rate(_) => format!("{} GB/s", digits(value / 1e9)),
+            Self::Flops(_) => format!("{} TFLOP/s", digits(value / 1e12)),
+            Self::Size(_) => format!("{} B", value.round() as u64),
+            Self::Count(_) => format!("{}", value.round() as u64),
+            Self::Share(_) => digits(value),
+        }
+    }
+
     /// Writes the value that `text` states.
     ///
     /// # Errors
@@ -77,6 +102,12 @@ impl Slot<'_> {
         }
         Ok(())
     }
+}
+
+/// Five significant digits, without an exponent.
+pub(super) fn digits(value: f64) -> String {
+    let rounded = format!("{value:.4e}").parse::<f64>();
+    rounded.unwrap_or(value).to_string()
 }
 
 /// A rate that has a limit (the ideal profile's have none).

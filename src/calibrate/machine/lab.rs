@@ -1,0 +1,318 @@
+//! The GPUs ready to be measured, and how one sample is taken.
+//!
+//! ```text
+//! host     enqueue everything ──────────────────► open the gate
+//! GPU g    gate ─► barrier of the GPUs ─► start ─► lanes …  end behind each lane
+//! ```
+//!
+//! The gate is a kernel that polls a word in pinned memory, so that submission is not measured. Its
+//! limit and the barrier's are the GPU's own clock; the host polls and has a limit too.
+
+use std::cell::{Cell, RefCell};
+use std::rc::Rc;
+use std::time::Duration;
+
+use crate::device::DType;
+use crate::gpu::env::Library;
+use crate::gpu::kernels::{Epoch, Kernels, Limit, Matrix, STATUS_WORDS};
+use crate::gpu::lt::{Gemms, WORKSPACE};
+use crate::gpu::raw::{Event, Gpu, Memory, Pinned, Priority, Region, Stream};
+use crate::gpu::{GpuError, Session};
+
+/// The limit of one sample.
+const LIMIT: Duration = Duration::from_secs(5);
+/// Streams of a GPU.
+pub const LANES: usize = 5;
+/// Bytes of a GPU: what copies read, what they write, matrices, workspace.
+const GIB: u64 = 1 << 30;
+/// Bytes of pinned memory for each GPU.
+pub const STAGE: u64 = 256 << 20;
+/// Words for flags in front of everything.
+const WORDS: u64 = 1 << 20;
+
+/// One GPU.
+#[derive(Debug)]
+pub struct Unit {
+    pub gpu: Rc<Gpu>,
+    pub kernels: Kernels,
+    pub gemms: RefCell<Gemms>,
+    pub streams: Vec<Stream>,
+    /// Pinned memory to copy into and out of.
+    pub stage: Pinned,
+    memory: Memory,
+    /// Bytes of each of the areas: sources, targets, and A, B, C.
+    area: u64,
+    status: Pinned,
+    start: Event,
+    ends: Vec<Event>,
+}
+
+/// All GPUs.
+#[derive(Debug)]
+pub struct Lab<'s> {
+    pub session: &'s Session,
+    pub units: Vec<Unit>,
+    /// Whether every GPU reaches every other's memory.
+    pub peers: bool,
+    /// Fewer sizes and samples.
+    pub quick: bool,
+    gate: Pinned,
+    round: Cell<u32>,
+}
+
+impl<'s> Lab<'s> {
+    /// Opens memory, streams and kernels of all GPUs of the session.
+    ///
+    /// # Errors
+    /// [`GpuError`] for a missing library or too little memory, and the libraries'.
+    pub fn open(session: &'s Session, quick: bool) -> Result<Self, GpuError> {
+        for library in [Library::Nvrtc, Library::CublasLt] {
+            session.require(library)?;
+        }
+        session.open_peers()?;
+        let mut peers = true;
+        for from in session.gpus() {
+            for to in session
+                .gpus()
+                .iter()
+                .filter(|to| to.ordinal() != from.ordinal())
+            {
+                peers &= from.peer(to)?.access;
+            }
+        }
+        let units = session
+            .gpus()
+            .iter()
+            .map(|gpu| Unit::open(session, gpu))
+            .collect::<Result<Vec<_>, _>>()?;
+        let Some(first) = units.first() else {
+            return Err(GpuError::NoGpu);
+        };
+        Ok(Self {
+            gate: Pinned::new(&first.gpu, 4)?,
+            round: Cell::new(0),
+            session,
+            units,
+            peers,
+            quick,
+        })
+    }
+
+    /// `full` samples, or `quick` ones.
+    pub const fn reps(&self, quick: usize, full: usize) -> usize {
+        match self.quick {
+            true => quick,
+            false => full,
+        }
+    }
+
+    /// Ordered pairs of different GPUs, those of the first two first; at most `most`.
+    pub fn pairs(&self, most: usize) -> Vec<(usize, usize)> {
+        let count = self.units.len();
+        let mut all: Vec<(usize, usize)> = (0..count)
+            .flat_map(|a| (0..count).map(move |b| (a, b)))
+            .filter(|(a, b)| a != b)
+            .collect();
+        all.sort_by_key(|&(a, b)| (a.max(b), a));
+        all.truncate(most);
+        all
+    }
+
+    /// Takes one sample on `gpus`: `work` enqueues on the streams `lanes` (GPU, stream), which
+    /// begin together; the answer is when each lane ended, in seconds from its GPU's start.
+    ///
+    /// # Errors
+    /// [`GpuError::Timeout`] after which the GPUs are lost, and the libraries'.
+    pub fn sample(
+        &self,
+        lanes: &[(usize, usize)],
+        work: impl FnOnce() -> Result<(), GpuError>,
+    ) -> Result<Vec<f64>, GpuError> {
+        if self.units.iter().any(|unit| unit.gpu.is_lost()) {
+            return Err(GpuError::Unusable {
+                reason: "a measurement did not end".to_owned(),
+            });
+        }
+        let mut gpus: Vec<usize> = lanes.iter().map(|lane| lane.0).collect();
+        gpus.sort_unstable();
+        gpus.dedup();
+        let round = self.round.get().wrapping_add(1);
+        self.round.set(round);
+        let boards = gpus
+            .iter()
+            .map(|&g| self.units[g].word(0, 64))
+            .collect::<Result<Vec<_>, _>>()?;
+        for (own, &g) in gpus.iter().enumerate() {
+            let unit = &self.units[g];
+            for word in 0..STATUS_WORDS {
+                unit.status.store(word, 0)?;
+            }
+            let limit = unit.limit(1);
+            let epoch = Epoch::fixed(round);
+            let clock = &unit.streams[0];
+            unit.kernels
+                .flag_wait(clock, self.gate.region(), epoch, limit)?;
+            if gpus.len() > 1 && self.peers {
+                unit.kernels
+                    .barrier(clock, &boards, own as u32, epoch, limit)?;
+            }
+            clock.record(&unit.start)?;
+        }
+        for &(g, lane) in lanes.iter().filter(|lane| lane.1 != 0) {
+            self.units[g].streams[lane].wait(&self.units[g].start)?;
+        }
+        let worked = work();
+        for &(g, lane) in lanes {
+            let unit = &self.units[g];
+            unit.streams[lane].record(&unit.ends[lane])?;
+        }
+        // Opened whatever happened, so that nothing waits for it.
+        self.gate.store(0, round)?;
+        for unit in &self.units {
+            for stream in &unit.streams {
+                stream.finish(LIMIT, "a measurement")?;
+            }
+        }
+        worked?;
+        for &g in &gpus {
+            if self.units[g].status.load(0)? != 0 {
+                return Err(GpuError::Wrong(
+                    "a measurement did not start: its gate passed its limit".to_owned(),
+                ));
+            }
+        }
+        lanes
+            .iter()
+            .map(|&(g, lane)| self.units[g].start.seconds_to(&self.units[g].ends[lane]))
+            .collect()
+    }
+
+    /// The time of what `work` enqueues on a GPU's first stream \[s\].
+    ///
+    /// # Errors
+    /// As [`Self::sample`].
+    pub fn time(
+        &self,
+        gpu: usize,
+        work: impl FnOnce(&Stream) -> Result<(), GpuError>,
+    ) -> Result<f64, GpuError> {
+        let times = self.sample(&[(gpu, 0)], || work(&self.units[gpu].streams[0]))?;
+        Ok(times[0])
+    }
+
+    /// Waits for everything.
+    ///
+    /// # Errors
+    /// [`GpuError::Timeout`].
+    pub fn finish(&self) -> Result<(), GpuError> {
+        let streams = self.units.iter().flat_map(|unit| &unit.streams);
+        streams
+            .into_iter()
+            .try_for_each(|stream| stream.finish(LIMIT, "a measurement"))
+    }
+}
+
+impl Unit {
+    fn open(session: &Session, gpu: &Rc<Gpu>) -> Result<Self, GpuError> {
+        let (free, _) = gpu.memory()?;
+        let area = (free / 8 / GIB * GIB).clamp(GIB / 4, GIB);
+        let memory = Memory::new(gpu, WORDS + 5 * area + WORKSPACE)?;
+        let kernels = Kernels::new(gpu, session.cache())?;
+        let lane = |i: usize| match i {
+            1 => Priority::High,
+            _ => Priority::Low,
+        };
+        let streams = (0..LANES)
+            .map(|i| Stream::new(gpu, lane(i)))
+            .collect::<Result<Vec<_>, _>>()?;
+        let unit = Self {
+            gpu: Rc::clone(gpu),
+            gemms: RefCell::new(Gemms::new(gpu)?),
+            stage: Pinned::new(gpu, STAGE)?,
+            status: Pinned::new(gpu, 4 * STATUS_WORDS)?,
+            start: Event::new(gpu, true)?,
+            ends: (0..LANES)
+                .map(|_| Event::new(gpu, true))
+                .collect::<Result<_, _>>()?,
+            kernels,
+            streams,
+            memory,
+            area,
+        };
+        unit.prepare()?;
+        Ok(unit)
+    }
+
+    /// Random numbers everywhere: zeros draw less power and run faster.
+    fn prepare(&self) -> Result<(), GpuError> {
+        let stream = &self.streams[0];
+        stream.fill(self.memory.region().cut(0, WORDS)?, 0)?;
+        let all = Matrix {
+            start: self.memory.region().cut(WORDS, 5 * self.area)?,
+            ld: 8192,
+        };
+        let rows = 5 * self.area / 2 / 8192;
+        self.kernels
+            .fill(stream, DType::Bf16, all, (rows, 8192), 1, (0, 0))?;
+        stream.finish(LIMIT, "filling memory")
+    }
+
+    /// How long waits of a sample may last.
+    pub fn limit(&self, tag: u32) -> Limit {
+        Limit {
+            time: LIMIT / 2,
+            status: self.status.region(),
+            tag,
+        }
+    }
+
+    /// `bytes` of the words for flags, from word `at` on; zero at first.
+    ///
+    /// # Errors
+    /// [`GpuError::Bounds`].
+    pub fn word(&self, at: u64, bytes: u64) -> Result<Region, GpuError> {
+        self.memory.region().cut(0, WORDS)?.cut(4 * at, bytes)
+    }
+
+    /// Largest copy of one lane of `lanes`.
+    pub const fn most(&self, lanes: u64) -> u64 {
+        self.area / lanes
+    }
+
+    fn piece(&self, area: u64, lane: u64, bytes: u64) -> Result<Region, GpuError> {
+        let begin = WORDS + area * self.area + lane * (self.area / LANES as u64 / 256 * 256);
+        self.memory.region().cut(begin, bytes)
+    }
+
+    /// What lane `lane` copies from.
+    ///
+    /// # Errors
+    /// [`GpuError::Bounds`].
+    pub fn source(&self, lane: u64, bytes: u64) -> Result<Region, GpuError> {
+        self.piece(0, lane, bytes)
+    }
+
+    /// What lane `lane` copies to.
+    ///
+    /// # Errors
+    /// [`GpuError::Bounds`].
+    pub fn target(&self, lane: u64, bytes: u64) -> Result<Region, GpuError> {
+        self.piece(1, lane, bytes)
+    }
+
+    /// Matrix A, B or C (0, 1, 2).
+    ///
+    /// # Errors
+    /// [`GpuError::Bounds`].
+    pub fn matrix(&self, which: u64, bytes: u64) -> Result<Region, GpuError> {
+        self.piece(2 + which, 0, bytes)
+    }
+
+    /// Scratch memory of GEMMs in the first stream.
+    ///
+    /// # Errors
+    /// [`GpuError::Bounds`].
+    pub fn workspace(&self) -> Result<Region, GpuError> {
+        self.memory.region().cut(WORDS + 5 * self.area, WORKSPACE)
+    }
+}

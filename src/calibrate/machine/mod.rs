@@ -1,0 +1,99 @@
+//! Measuring this machine: what `duet calibrate` does.
+//!
+//! [`run`] goes through [`SECTIONS`], each a file of microbenchmarks with a share of the time; raw
+//! samples are written as they are taken ([`book`]), and each number is a median or a fit with its
+//! interval ([`estimate`]). [`profile`] turns these *facts* into the numbers that the simulator
+//! uses, by the simulator's own formulas, and [`file`] writes them as a topology; [`difference`]
+//! sets two calibrations against each other.
+//!
+//! To add a microbenchmark: a file with a `SECTION`, and a line in [`SECTIONS`].
+
+mod beside;
+mod blocks;
+pub mod book;
+mod copies;
+pub mod difference;
+pub mod estimate;
+pub mod file;
+mod graphs;
+mod host;
+mod lab;
+pub mod lattice;
+mod library;
+mod products;
+pub mod profile;
+mod signals;
+mod submit;
+
+use std::time::Duration;
+
+use crate::gpu::{GpuError, Session};
+use book::Book;
+use lab::Lab;
+
+/// A group of microbenchmarks.
+#[derive(Copy, Clone, Debug)]
+pub struct Section {
+    pub name: &'static str,
+    /// What is measured.
+    pub about: &'static str,
+    /// Share of the time, relative to the other sections.
+    share: u32,
+    run: fn(&Lab<'_>, &Book<'_>) -> Result<(), GpuError>,
+}
+
+/// All sections in the order of measurement: the graphs' kernels are captured by others too.
+pub const SECTIONS: [Section; 9] = [
+    graphs::SECTION,
+    copies::SECTION,
+    blocks::SECTION,
+    host::SECTION,
+    signals::SECTION,
+    submit::SECTION,
+    products::SECTION,
+    beside::SECTION,
+    library::SECTION,
+];
+
+/// How to calibrate.
+#[derive(Clone, Debug)]
+pub struct Options {
+    /// Fewer sizes, shapes and samples.
+    pub quick: bool,
+    /// Time for all sections together; opening the GPUs comes on top.
+    pub budget: Duration,
+    /// Only these sections; empty: all.
+    pub only: Vec<String>,
+}
+
+/// Measures; `begin` is told of each section and the time it has, `done` when it has ended. A
+/// section that fails is noted and the next one begins, unless the GPUs are lost.
+///
+/// # Errors
+/// When the GPUs cannot be prepared, or are lost.
+pub fn run(
+    session: &Session,
+    book: &Book<'_>,
+    options: &Options,
+    mut begin: impl FnMut(&Section, Duration),
+    mut done: impl FnMut(&Section),
+) -> Result<(), GpuError> {
+    let chosen: Vec<&Section> = SECTIONS
+        .iter()
+        .filter(|s| options.only.is_empty() || options.only.iter().any(|name| name == s.name))
+        .collect();
+    let shares: u32 = chosen.iter().map(|section| section.share).sum();
+    let lab = Lab::open(session, options.quick)?;
+    for section in chosen {
+        let budget = options.budget * section.share / shares.max(1);
+        begin(section, budget);
+        book.begin(section.name, budget);
+        match (section.run)(&lab, book) {
+            Ok(()) => {}
+            Err(error) if lab.units.iter().any(|unit| unit.gpu.is_lost()) => return Err(error),
+            Err(error) => book.note(format!("ended early: {error}")),
+        }
+        done(section);
+    }
+    Ok(())
+}
