@@ -80,3 +80,59 @@ fn an_environment_without_libraries_is_no_crash() {
     assert_eq!(code, 4, "{text}");
     assert!(text.contains("no NVIDIA driver"), "{text}");
 }
+
+#[test]
+fn calibrations_need_a_gpu_and_a_file() {
+    let say = |args: &str| {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().to_str().unwrap();
+        let mut command = duet(&args.replace("OUT", &format!("{path}/box.yaml")));
+        for name in [
+            "CUDA_HOME",
+            "CUDA_PATH",
+            "CONDA_PREFIX",
+            "VIRTUAL_ENV",
+            "HOME",
+        ] {
+            command.env_remove(name);
+        }
+        let output = command.env("DUET_CUDA_DIR", path).output().expect("runs");
+        // Nothing is written before there is anything to write.
+        assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 0);
+        let text = String::from_utf8(output.stderr).expect("UTF-8");
+        (output.status.code().expect("an exit code"), text)
+    };
+    let (code, text) = say("calibrate");
+    assert_eq!(code, 2, "{text}");
+    assert!(
+        text.contains("help: name it, e.g. `duet calibrate --out"),
+        "{text}"
+    );
+    let (code, text) = say("calibrate --out OUT --only copys");
+    assert_eq!(code, 2, "{text}");
+    assert!(
+        text.contains("`copys` is no section; use graphs, copies"),
+        "{text}"
+    );
+    if has_driver() {
+        return;
+    }
+    let (code, text) = say("calibrate --out OUT --quick");
+    assert_eq!(code, 4, "{text}");
+    assert!(text.starts_with("error: no NVIDIA driver"), "{text}");
+}
+
+#[test]
+fn calibrations_are_compared_number_by_number() {
+    let text = super::stdout("calibrate --compare h200-pair h200-pair");
+    assert!(
+        text.contains("link gpu0->gpu1 bandwidth  3.96000e11  3.96000e11"),
+        "{text}"
+    );
+    assert!(text.contains("median difference 0.00 %"), "{text}");
+    let json = super::stdout("calibrate --compare h200-pair h100-nvswitch-8 --format json");
+    assert!(json.contains("\"name\": \"costs.submit_kernel\""), "{json}");
+    duet("calibrate --compare h200-pair nowhere")
+        .assert()
+        .code(3);
+}

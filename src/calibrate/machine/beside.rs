@@ -47,7 +47,7 @@ fn run(lab: &Lab<'_>, book: &Book<'_>) -> Result<(), GpuError> {
     });
     let variants: Vec<_> = variants.collect();
     let mut ratios = vec![Vec::new(); variants.len()];
-    for round in 0..=lab.reps(3, 12) {
+    for round in 0..=lab.reps(3, 25) {
         let mut alone = 1.0;
         for (&(_, other), ratios) in variants.iter().zip(&mut ratios) {
             // The copies begin first and outlast the GEMM.

@@ -85,6 +85,7 @@ impl<'w> Book<'w> {
             })
             .collect();
         let section = self.section.get();
+        let case = case.replace(',', ";");
         self.write(&format!("{section},{case},{x},{unit},{}\n", text.join(" ")));
     }
 
@@ -154,7 +155,7 @@ mod tests {
             let book = Book::new(&mut sink);
             book.begin("copies", Duration::from_secs(60));
             assert!(!book.spent());
-            book.times("push 0-1", 4096.0, &[5.123_456e-6, 1e-3]);
+            book.times("push, 0-1", 4096.0, &[5.123_456e-6, 1e-3]);
             book.raw("clock", 0.0, "MHz", &[1980.0]);
             book.fact("a", Some(Estimate::exact(2.0, 1)));
             book.fact("b", None);
@@ -166,7 +167,7 @@ mod tests {
             assert!(book.failed().is_none());
         }
         let text = String::from_utf8(sink).unwrap();
-        let expected = "copies,push 0-1,4096,us,5.1235 1000\ncopies,clock,0,MHz,1980\n";
+        let expected = "copies,push; 0-1,4096,us,5.1235 1000\ncopies,clock,0,MHz,1980\n";
         assert_eq!(text, format!("{HEADER}{expected}"));
     }
 }

@@ -2,7 +2,7 @@
 
 use super::Section;
 use super::book::Book;
-use super::estimate::{Estimate, fit, median};
+use super::estimate::{Estimate, fit};
 use super::lab::{LANES, Lab};
 use crate::gpu::GpuError;
 
@@ -41,7 +41,7 @@ fn sizes(lab: &Lab<'_>, book: &Book<'_>, pairs: &[(usize, usize)]) -> Result<(),
     let most = lab.units[0]
         .most(1)
         .min(if lab.quick { 64 << 20 } else { 1 << 30 });
-    let reps = lab.reps(3, 9);
+    let reps = lab.reps(3, 15);
     let mut rows = Vec::new();
     for &(a, b) in pairs {
         let all: Vec<u64> = ladder(most).collect();
@@ -66,10 +66,10 @@ fn sizes(lab: &Lab<'_>, book: &Book<'_>, pairs: &[(usize, usize)]) -> Result<(),
         }
         for (bytes, times) in all.iter().zip(&times) {
             book.times(&format!("push {a}-{b}"), *bytes as f64, times);
-            let rate = median(times).map(|t| *bytes as f64 / t);
+            let rates: Vec<f64> = times.iter().map(|t| *bytes as f64 / t).collect();
             if (a, b) == pairs[0] {
                 let name = format!("p2p.rate.{}", size(*bytes));
-                book.fact(&name, rate.map(|r| Estimate::exact(r, times.len())));
+                book.fact(&name, Estimate::median(&rates));
             }
         }
     }

@@ -486,7 +486,7 @@ mod tests {
     fn facts() -> Facts {
         [
             ("kernel.each", 1.912_34e-6),
-            ("p2p.each", 4.567_89e-6),
+            ("p2p.start", 9.567_89e-6),
             ("p2p.bandwidth", 393.456_78e9),
             ("host.d2h", 55.1e9),
             ("host.h2d", 54.3e9),

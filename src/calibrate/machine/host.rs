@@ -92,7 +92,7 @@ fn at_once(lab: &Lab<'_>, book: &Book<'_>) -> Result<(), GpuError> {
     for (name, copies) in groups {
         let lanes: Vec<(usize, usize)> = copies.iter().map(|&(g, lane, _)| (g, lane)).collect();
         let mut rates = Vec::new();
-        for rep in 0..=lab.reps(2, 7) {
+        for rep in 0..=lab.reps(2, 15) {
             let times = lab.sample(&lanes, || {
                 copies
                     .iter()
@@ -188,7 +188,7 @@ fn staged(lab: &Lab<'_>, book: &Book<'_>) -> Result<(), GpuError> {
                     lanes.extend([(1, 3), (0, 4)]);
                 }
                 let mut rates = Vec::new();
-                for rep in 0..=lab.reps(1, 3) {
+                for rep in 0..=lab.reps(1, 7) {
                     let times = lab.sample(&lanes, || {
                         there.enqueue(lab)?;
                         if both {
@@ -230,7 +230,7 @@ fn beside(lab: &Lab<'_>, book: &Book<'_>, total: u64) -> Result<(), GpuError> {
         (0..times).try_for_each(|_| lab.units[0].streams[1].copy(from, to))
     };
     let (mut of_host, mut of_link) = (Vec::new(), Vec::new());
-    for _ in 0..lab.reps(1, 4) {
+    for _ in 0..lab.reps(1, 9) {
         let host_alone = lab.sample(&[(0, 3), (1, 4)], || staged.enqueue(lab))?[1];
         let link_alone = lab.sample(&[(0, 1)], || link(4))?[0];
         let both = lab.sample(&[(0, 1), (0, 3), (1, 4)], || {

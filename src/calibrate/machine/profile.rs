@@ -4,11 +4,12 @@
 //!
 //! ```text
 //! kernel.each    = lane + kernel_start                  kernels that do nothing, in one stream
-//! p2p.each       = lane + copy_start + latency          copies of 4 KiB in one stream
 //! sm.each        = lane + kernel_start + sm_copy_start + latency
 //! barrier.each   = lane + kernel_start + kernel_flag    a kernel, a flag across, a spin
 //! hop            = order + event − lane                 a blocked hand-off, beside one in a stream
-//! nccl           = kernel_start + base + steps · (step + latency) + s / (efficiency · link)
+//! empty          = kernel.first − kernel.each          a sample of nothing, its two events
+//! p2p.start      = empty + lane + copy_start + latency  copies alone, at size 0
+//! nccl           = empty + kernel_start + base + steps · (step + latency) + s / (efficiency · link)
 //! GEMM of burst  = lane + kernel_start + overhead + waves
 //! ```
 //!
@@ -80,13 +81,13 @@ pub fn fields(facts: &Facts, base: &Device, latency: f64, kind: &str) -> Vec<Fie
         "fitted",
         "empty kernels in a row less kernel_start",
     );
-    let copy = minus(get("p2p.each"), lane_value + latency);
-    put(
-        "costs.copy_start",
-        copy,
-        "fitted",
-        "4 KiB copies in a row less lane and latency",
-    );
+    let empty = match (get("kernel.first"), each) {
+        (Some(first), Some(each)) => (first.value - each.value).max(0.0),
+        _ => 0.0,
+    };
+    let copy = minus(get("p2p.start"), empty + lane_value + latency);
+    let how = "copies alone at size 0 less events, lane and latency";
+    put("costs.copy_start", copy, "fitted", how);
     let sm = minus(get("sm.each"), row + latency);
     put(
         "costs.sm_copy_start",
@@ -204,7 +205,7 @@ pub fn fields(facts: &Facts, base: &Device, latency: f64, kind: &str) -> Vec<Fie
     }
     put(
         "library.base",
-        minus(get("nccl.base"), start),
+        minus(get("nccl.base"), empty + start),
         "fitted",
         "collectives over sizes",
     );
@@ -309,13 +310,14 @@ mod tests {
         let (lane, start, copy, sm, latency) = (0.7e-6, 1e-6, 3.1e-6, 0.4e-6, 0.5e-6);
         let mut facts = Facts::new();
         fact(&mut facts, "kernel.each", lane + start);
-        fact(&mut facts, "p2p.each", lane + copy + latency);
+        fact(&mut facts, "kernel.first", 3e-6 + lane + start);
+        fact(&mut facts, "p2p.start", 3e-6 + lane + copy + latency);
         fact(&mut facts, "sm.each", lane + start + sm + latency);
         fact(&mut facts, "barrier.each", lane + start + 1.9e-6);
         fact(&mut facts, "event.same.extra", 2.3e-6);
         fact(&mut facts, "p2p.bandwidth", 400e9);
         fact(&mut facts, "sm.push.best", 360e9);
-        fact(&mut facts, "nccl.base", start + 25e-6);
+        fact(&mut facts, "nccl.base", 3e-6 + start + 25e-6);
         fact(&mut facts, "nccl.step", latency + 3e-6);
         fact(&mut facts, "nccl.rate", 240e9);
         fact(&mut facts, "add.rate", 3.9e12);

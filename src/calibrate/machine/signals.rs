@@ -125,7 +125,7 @@ fn hops(
         .map(|i| Event::new(&side(lab, places[turn(signal, i)]).0.gpu, true))
         .collect::<Result<Vec<_>, _>>()?;
     let (mut waits, mut found) = (Vec::new(), Vec::new());
-    for rep in 0..=lab.reps(3, 10) {
+    for rep in 0..=lab.reps(3, 20) {
         let delays: Vec<u64> = (0..HOPS).map(|_| rng.u64(2_000..40_000)).collect();
         let mut lanes = vec![places[0]];
         if signal != Signal::Order {
