@@ -90,10 +90,26 @@ if wants time; then
     done
     step 120 0 "AG+GEMM through the host" "$duet" gpu run --op ag-gemm $shape $list --path host \
         --chunk 2MiB --rows "$out/ag-gemm-host.csv"
+    step 120 0 "GEMM+RS, NCCL with registered buffers, ten in a row" "$duet" gpu run --op gemm-rs -m 8192 \
+        -n 8192 -k 16384 --ranks 2 --strategy sequential --library nccl-registered --repeats 10 \
+        --rows "$out/gemm-rs-registered.csv"
+    # Written by the first, taken by the second.
+    rm -f "$out/pins.json"
+    for turn in written taken; do
+        step 120 0 "pins $turn, and predictions" "$duet" gpu run --op ag-gemm $shape --strategy sequential \
+            --strategy interdecom:d=2,comm=direct --strategy fusion-alltoall --guesses 4 \
+            --pins "$out/pins.json" -t h200-pair --predict --trace "$out/trace.json" \
+            --rows "$out/predicted-$turn.csv"
+    done
+    # More steps in a stream than a driver queues.
+    step 120 0 "a hundred in a row" "$duet" gpu run --op ag-gemm -m 1024 -n 1024 -k 512 --ranks 2 \
+        --strategy interdecom:d=16,comm=direct --repeats 100 --rounds 5
+    step 40 4 "a hang with full queues" "$duet" gpu run --op ag-gemm -m 16384 -n 512 -k 256 --ranks 8 \
+        --strategy interdecom:d=128,comm=direct --path host --chunk 4KiB --rounds 0 --limit 2 --inject drop-flag:0
     step 120 0 "GEMM+RS, ten in a row" "$duet" gpu run --op gemm-rs -m 8192 -n 8192 -k 16384 --ranks 2 \
         --strategy sequential --strategy interdecom:d=2 --repeats 10 --rows "$out/gemm-rs.csv"
     if python3 -c 'import torch' 2>/dev/null; then
-        step 180 0 "beside PyTorch" python3 "$alternate" --duet "$duet" --rounds 15 \
+        step 180 0 "beside PyTorch" python3 "$alternate" --duet "$duet" --rounds 25 \
             --rows "$out/alternate.csv"
     fi
 fi

@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use crate::units::Bytes;
+
 /// Why the GPUs cannot be used, or what went wrong on them.
 #[derive(Debug, thiserror::Error)]
 pub enum GpuError {
@@ -63,22 +65,25 @@ pub enum GpuError {
         found: u32,
         driver: String,
     },
-    /// A library is there and lacks a function that Duet calls.
+    /// A library is there and too old to have all functions that Duet calls.
     #[error(
-        "{library} has no function `{symbol}`: it is too old\n  help: install a newer {library}"
+        "{library} is {found}, and {needed} or newer is needed\n  help: install a newer {library}"
     )]
-    Symbol {
+    OldLibrary {
         library: &'static str,
-        symbol: &'static str,
+        found: String,
+        needed: &'static str,
     },
     /// The GPU's memory does not suffice.
     #[error(
-        "GPU {gpu} has {free} bytes of memory free, and {needed} are needed\n  help: choose a smaller shape or more GPUs, or end what else uses the GPU (`nvidia-smi` lists it)"
+        "GPU {gpu} has {} of memory free, and {} are needed\n  help: choose a smaller shape or more GPUs, or end what else uses the GPU (`nvidia-smi` lists it)",
+        Bytes::new(*free), Bytes::new(*needed)
     )]
     Memory { gpu: u32, needed: u64, free: u64 },
     /// The host gives no pinned memory.
     #[error(
-        "the host gives no {bytes} bytes of pinned memory: {reason}\n  help: raise the memory limit of the container, or choose smaller chunks for the `host` path"
+        "the host gives no {} of pinned memory: {reason}\n  help: raise the memory limit of the container, or choose smaller chunks for the `host` path",
+        Bytes::new(*bytes)
     )]
     Pinned { bytes: u64, reason: String },
     /// Two GPUs cannot reach each other.

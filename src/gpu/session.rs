@@ -8,6 +8,21 @@ use super::env::{Active, Library, Machine};
 use super::raw::nvml::Nvml;
 use super::raw::{self, Driver, Gpu};
 
+/// 10000 · major + 100 · minor + patch.
+const OLDEST_NCCL: u32 = 22_200;
+
+/// That NCCL has every function that is called; false never.
+fn new_enough() -> Result<bool, GpuError> {
+    match raw::nccl::version()? {
+        found if found < OLDEST_NCCL => Err(GpuError::OldLibrary {
+            library: "NCCL",
+            found: format!("{}.{}", found / 10_000, found / 100 % 100),
+            needed: "2.22",
+        }),
+        _ => Ok(true),
+    }
+}
+
 /// The driver, the GPUs it shows, and where things are kept.
 #[derive(Debug)]
 pub struct Session {
@@ -51,7 +66,7 @@ impl Session {
             Library::Driver => true,
             Library::Nvrtc => raw::nvrtc::present(),
             Library::CublasLt => raw::lt::present(),
-            Library::Nccl => raw::nccl::present(),
+            Library::Nccl => raw::nccl::present() && new_enough()?,
             Library::Nvml => self.nvml.is_some(),
         };
         match present {

@@ -35,14 +35,48 @@ pub fn write(
     schedule: &Schedule,
     timeline: &Timeline,
 ) -> io::Result<()> {
-    let mut events = Events { out, first: true };
+    write_all(out, topology, schedule, &[("", timeline)])
+}
+
+/// Writes several timelines of one schedule, each with processes of its own whose names begin with
+/// the timeline's.
+///
+/// # Errors
+/// Those of `out`.
+pub fn write_all(
+    out: &mut dyn Write,
+    topology: &Topology,
+    schedule: &Schedule,
+    timelines: &[(&str, &Timeline)],
+) -> io::Result<()> {
+    let processes = topology.gpus.len() as u32 + 1;
+    let mut events = Events {
+        out,
+        first: true,
+        base: 0,
+        name: String::new(),
+    };
     write!(events.out, "{{\"displayTimeUnit\":\"ns\",\"traceEvents\":[")?;
-    metadata(&mut events, topology, schedule)?;
+    for (at, (name, timeline)) in timelines.iter().enumerate() {
+        events.base = at as u32 * processes;
+        (*name).clone_into(&mut events.name);
+        one(&mut events, topology, schedule, timeline)?;
+    }
+    writeln!(events.out, "\n]}}")
+}
+
+fn one(
+    events: &mut Events<'_>,
+    topology: &Topology,
+    schedule: &Schedule,
+    timeline: &Timeline,
+) -> io::Result<()> {
+    metadata(events, topology, schedule)?;
     for (index, span) in timeline.spans.iter().enumerate() {
         let id = TaskId(index as u32);
         let track = track(schedule, id);
         let start = micros(span.start);
-        events.push(&json!({
+        events.push(json!({
             "ph": "X",
             "name": names::label(topology, schedule, id),
             "cat": names::kind(schedule, id),
@@ -58,23 +92,29 @@ pub fn write(
             },
         }))?;
     }
-    arrows(&mut events, schedule, timeline)?;
-    counters(&mut events, topology, timeline)?;
-    writeln!(events.out, "\n]}}")
+    arrows(events, schedule, timeline)?;
+    counters(events, topology, timeline)
 }
 
 /// Appends events with commas between them.
 struct Events<'a> {
     out: &'a mut dyn Write,
     first: bool,
+    /// Added to the number of every process.
+    base: u32,
+    /// Precedes the name of every process.
+    name: String,
 }
 
 impl Events<'_> {
-    fn push(&mut self, event: &Value) -> io::Result<()> {
+    fn push(&mut self, mut event: Value) -> io::Result<()> {
+        if let Some(process) = event["pid"].as_u64() {
+            event["pid"] = (process + u64::from(self.base)).into();
+        }
         self.out
             .write_all(if self.first { b"\n" } else { b",\n" })?;
         self.first = false;
-        serde_json::to_writer(&mut *self.out, event)?;
+        serde_json::to_writer(&mut *self.out, &event)?;
         Ok(())
     }
 }
@@ -88,18 +128,25 @@ fn track(schedule: &Schedule, id: TaskId) -> (u32, u32) {
 }
 
 fn metadata(events: &mut Events<'_>, topology: &Topology, schedule: &Schedule) -> io::Result<()> {
+    let before = match events.name.as_str() {
+        "" => String::new(),
+        name => format!("{name}: "),
+    };
+    let base = events.base;
     let mut name = |what: &str, pid: u32, tid: u32, key: &str, value: Value| {
         let args = json!({ key: value });
-        events.push(&json!({ "ph": "M", "name": what, "pid": pid, "tid": tid, "args": args }))
+        events.push(json!({ "ph": "M", "name": what, "pid": pid, "tid": tid, "args": args }))
     };
     let gpus: BTreeSet<u32> = schedule.placement.iter().copied().collect();
     for &gpu in &gpus {
-        let text = names::gpu(topology, gpu);
+        let text = format!("{before}{}", names::gpu(topology, gpu));
         name("process_name", gpu + 1, 0, "name", text.into())?;
-        name("process_sort_index", gpu + 1, 0, "sort_index", gpu.into())?;
+        let place = (base + gpu).into();
+        name("process_sort_index", gpu + 1, 0, "sort_index", place)?;
     }
-    name("process_name", LINKS, 0, "name", "links".into())?;
-    let last = topology.gpus.len().into();
+    let text = format!("{before}links");
+    name("process_name", LINKS, 0, "name", text.into())?;
+    let last = (u64::from(base) + topology.gpus.len() as u64).into();
     name("process_sort_index", LINKS, 0, "sort_index", last)?;
     let tracks: BTreeSet<_> = (0..schedule.tasks.len() as u32)
         .map(|id| {
@@ -117,6 +164,7 @@ fn metadata(events: &mut Events<'_>, topology: &Topology, schedule: &Schedule) -
 
 fn arrows(events: &mut Events<'_>, schedule: &Schedule, timeline: &Timeline) -> io::Result<()> {
     let mut drawn = 0;
+    let first = u64::from(events.base) << 32;
     for (index, span) in timeline.spans.iter().enumerate() {
         let to = TaskId(index as u32);
         for dep in schedule.deps(to) {
@@ -129,8 +177,8 @@ fn arrows(events: &mut Events<'_>, schedule: &Schedule, timeline: &Timeline) -> 
             let end = micros(timeline.spans[dep.task.index()].end);
             // An arrow must begin inside its slice: a picosecond before the end.
             let begin = (end - 1e-6).max(micros(timeline.spans[dep.task.index()].start));
-            events.push(&json!({ "ph": "s", "id": drawn, "name": via, "cat": "wait", "pid": from.0, "tid": from.1, "ts": begin }))?;
-            events.push(&json!({ "ph": "f", "bp": "e", "id": drawn, "name": via, "cat": "wait", "pid": target.0, "tid": target.1, "ts": micros(span.start) }))?;
+            events.push(json!({ "ph": "s", "id": first + drawn as u64, "name": via, "cat": "wait", "pid": from.0, "tid": from.1, "ts": begin }))?;
+            events.push(json!({ "ph": "f", "bp": "e", "id": first + drawn as u64, "name": via, "cat": "wait", "pid": target.0, "tid": target.1, "ts": micros(span.start) }))?;
         }
     }
     Ok(())
@@ -160,7 +208,7 @@ fn counters(events: &mut Events<'_>, topology: &Topology, timeline: &Timeline) -
         };
         let ts = micros(sample.time);
         events.push(
-            &json!({ "ph": "C", "name": name, "pid": pid, "tid": 0, "ts": ts, "args": args }),
+            json!({ "ph": "C", "name": name, "pid": pid, "tid": 0, "ts": ts, "args": args }),
         )?;
     }
     Ok(())
@@ -204,6 +252,37 @@ mod tests {
             slices.sort_by(|a, b| a.0.total_cmp(&b.0));
             assert!(slices.windows(2).all(|two| two[0].1 <= two[1].0 + 1e-9));
         }
+    }
+
+    #[test]
+    fn timelines_side_by_side_share_no_process_and_no_arrow() {
+        let mut text = Vec::new();
+        let (topology, schedule) = (fixture::pair(), fixture::schedule());
+        let timeline = fixture::timeline();
+        let both = [("measured", &timeline), ("simulated", &timeline)];
+        write_all(&mut text, &topology, &schedule, &both).unwrap();
+        let trace: Value = serde_json::from_slice(&text).unwrap();
+        let all = trace["traceEvents"].as_array().unwrap();
+        assert_eq!(all.len(), 2 * events().len());
+        let numbers = |key: &str, phase: &str| {
+            let of: Vec<u64> = all
+                .iter()
+                .filter(|e| e["ph"] == phase)
+                .map(|e| e[key].as_u64().unwrap())
+                .collect();
+            let (first, second) = of.split_at(of.len() / 2);
+            (first.to_vec(), second.to_vec())
+        };
+        for (key, phase) in [("pid", "X"), ("pid", "C"), ("id", "s")] {
+            let (first, second) = numbers(key, phase);
+            assert!(first.iter().all(|number| !second.contains(number)));
+        }
+        let names: Vec<String> = all
+            .iter()
+            .filter(|e| e["name"] == "process_name")
+            .map(|e| e["args"]["name"].as_str().unwrap().to_owned())
+            .collect();
+        assert!(names[0].starts_with("measured: ") && names[5] == "simulated: links");
     }
 
     #[test]

@@ -3,8 +3,10 @@
 
     python3 alternate.py --duet ./duet [--rounds 25] [--rows rows.csv]
 
-Each round measures every case once with Duet (`duet gpu serve`, one line per measurement) and once
-with PyTorch, so that both see the same clocks; while one measures, the other has nothing running.
+Each round measures every case with Duet (`duet gpu serve`, one line per measurement) and with PyTorch,
+so that both see the same clocks; while one measures, the other has nothing running. Short cases run
+more often in a row, and twice a round, the second time in the other order, because a single stall of
+a virtual machine is as long as they are.
 Compared are cuBLASLt's GEMM with `torch.mm` (target: within 2 %) and NCCL's all-gather and
 reduce-scatter with those of torch.distributed (within 5 %; two GPUs). A ratio is Duet's time over
 PyTorch's of the same round; medians of ratios are printed. Exit code 5 when a target is missed.
@@ -25,7 +27,8 @@ import time
 MIB = 1 << 20
 GEMMS = [(8192, 8192, 8192), (4096, 8192, 8192), (2048, 8192, 8192), (1024, 4096, 4096)]
 SIZES = [256 * MIB, 64 * MIB, 16 * MIB]
-REPEATS = 10
+# How often a case runs in a row; short ones more often.
+REPEATS, SHORT_REPEATS = 10, 40
 LIMIT_S = 120
 
 
@@ -93,6 +96,7 @@ def worker(rank, ranks):
     print(json.dumps({"ready": True, "torch": torch.__version__}), flush=True)
     for line in sys.stdin:
         request = json.loads(line)
+        repeats = request.pop("repeats")
         key = json.dumps(request, sort_keys=True)
         if key not in made:
             made[key] = make(request)
@@ -101,25 +105,33 @@ def worker(rank, ranks):
             torch.cuda.synchronize()
         call = made[key]
         begin, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))
+        if ranks > 1 and request["kind"] != "gemm":
+            # The GPUs start together, as Duet's do.
+            dist.barrier()
+            torch.cuda.synchronize()
         # Held back until everything is enqueued, as Duet's work is.
-        torch.cuda._sleep(4_000_000)
+        torch.cuda._sleep(4_000_000 if repeats <= REPEATS else 12_000_000)
         begin.record()
-        for _ in range(REPEATS):
+        for _ in range(repeats):
             call()
         end.record()
         torch.cuda.synchronize()
-        print(json.dumps({"ok": True, "s": begin.elapsed_time(end) / 1e3 / REPEATS}), flush=True)
+        print(json.dumps({"ok": True, "s": begin.elapsed_time(end) / 1e3 / repeats}), flush=True)
+    if ranks > 1:
+        dist.destroy_process_group()
 
 
 def cases(ranks):
     for m, n, k in GEMMS:
         duet = {"op": "ag-gemm", "m": m, "n": n, "k": k, "tp": 1, "strategy": "unsplit-gemm"}
-        yield f"gemm {m}x{n}x{k}", 0.02, duet, {"kind": "gemm", "shape": [m, n, k]}, 1
+        short = m * n * k < 1 << 36
+        yield f"gemm {m}x{n}x{k}", 0.02, duet, {"kind": "gemm", "shape": [m, n, k]}, 1, short
     if ranks > 1:
         for kind in ["all-gather", "reduce-scatter"]:
             for size in SIZES:
                 duet = {"op": kind, "bytes": size, "tp": ranks, "strategy": "library"}
-                yield f"{kind} {size // MIB} MiB", 0.05, duet, {"kind": kind, "bytes": size}, ranks
+                short = size < 64 * MIB
+                yield f"{kind} {size // MIB} MiB", 0.05, duet, {"kind": kind, "bytes": size}, ranks, short
 
 
 def main():
@@ -149,24 +161,28 @@ def main():
         rows = csv.writer(file)
         rows.writerow(["round", "case", "duet_s", "torch_s", "ratio", "sm_clock_mhz", "power_w"])
         for turn in range(args.rounds + 1):
-            for name, target, request, asked, members in cases(ranks):
-                both = {}
-                for side in ["duet", "torch"] if turn % 2 else ["torch", "duet"]:
+            for name, target, request, asked, members, short in cases(ranks):
+                repeats = SHORT_REPEATS if short else REPEATS
+                seen = {"duet": [], "torch": []}
+                order = ["duet", "torch"] if turn % 2 else ["torch", "duet"]
+                for side in order + order[::-1] if short else order:
                     if side == "duet":
-                        answer = duet.ask(dict(request, repeats=REPEATS))
+                        answer = duet.ask(dict(request, repeats=repeats))
                         if not answer["ok"]:
                             raise SystemExit(f"error: {name}: {answer['error']}")
-                        both["duet"] = answer
+                        seen["duet"].append(answer["makespan_s"])
+                        clock, power = answer["sm_clock_mhz"], answer["power_w"]
                     else:
                         for peer in peers[:members]:
-                            peer.write(asked)
-                        both["torch"] = max(peer.read()["s"] for peer in peers[:members])
+                            peer.write(dict(asked, repeats=repeats))
+                        times = [peer.read()["s"] for peer in peers[:members]]
+                        # Who starts first waits for the other, which is no time of the library.
+                        seen["torch"].append(min(times))
                 if turn == 0:
                     continue
-                ours, theirs = both["duet"]["makespan_s"], both["torch"]
+                ours, theirs = min(seen["duet"]), min(seen["torch"])
                 ratios.setdefault(name, []).append(ours / theirs)
                 targets[name] = target
-                clock, power = both["duet"]["sm_clock_mhz"], both["duet"]["power_w"]
                 rows.writerow([turn, name, ours, theirs, ours / theirs, clock, power])
                 file.flush()
     missed = False

@@ -5,6 +5,7 @@ mod enter;
 mod info;
 mod plan;
 mod plan_json;
+mod predict;
 mod run;
 mod run_output;
 mod serve;

@@ -64,6 +64,8 @@ enum PathArg {
 enum LibraryArg {
     /// NCCL where each rank has a GPU of its own.
     Nccl,
+    /// The same, with the buffers registered beforehand.
+    NcclRegistered,
     /// Copies and additions.
     Copies,
 }
@@ -109,6 +111,11 @@ pub struct LoweringArgs {
 }
 
 impl LoweringArgs {
+    /// How the host submits work.
+    pub const fn launch(&self) -> Launch {
+        self.launch
+    }
+
     /// The options.
     pub fn options(&self) -> Options {
         let chunk = self.chunk.get();
@@ -127,6 +134,7 @@ impl LoweringArgs {
             },
             library: match self.library {
                 LibraryArg::Nccl => Library::Nccl,
+                LibraryArg::NcclRegistered => Library::NcclRegistered,
                 LibraryArg::Copies => Library::Copies,
             },
             flags: match self.flags {

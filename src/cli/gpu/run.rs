@@ -9,25 +9,22 @@ use std::time::Duration;
 use clap::Args;
 
 use super::plan::LoweringArgs;
+use super::predict::{placed, predict, read_schedule, write_trace, written};
 use super::run_output::{References, Variant, csv, table, value};
 use super::settings::{UseArgs, read_list};
 use crate::cli::args::OperatorArgs;
 use crate::cli::error::Failure;
-use crate::cli::output::{Format, OutputArgs, write_file};
+use crate::cli::output::{Format, OutputArgs};
 use crate::cli::progress::Progress;
 use crate::device::DType;
 use crate::gpu::campaign::{Case, Prepared, Trial, lower_for, machine_topology, prepare, rehearse};
 use crate::gpu::compare::{fill, fill_all};
 use crate::gpu::exec::{Faults, Machine, Run};
 use crate::gpu::plan::Plan;
-use crate::gpu::timing::{Columns, Row, Sample, Timer, copy_plan, gemm_plan, header, trace};
-use crate::input::{decode, read_file};
-use crate::schedule::{self, Schedule};
+use crate::gpu::timing::{Columns, Row, Sample, Timer, copy_plan, gemm_plan, header};
 use crate::strategy;
-use crate::topology::{self, Topology};
+use crate::topology;
 
-/// Largest schedule file \[bytes\].
-const LARGEST: u64 = 1 << 30;
 /// What building, lowering and reading may take beside the runs themselves.
 const ASIDE: Duration = Duration::from_secs(60);
 
@@ -52,6 +49,9 @@ pub struct RunArgs {
     /// Let strategies look at this topology [default: links between all pairs beside a PCIe hub]
     #[arg(short, long, value_name = "NAME|FILE", help_heading = "Performing")]
     topology: Option<String>,
+    /// Set the simulator's times on that topology, with the same placement, beside the measured ones
+    #[arg(long, requires = "topology", help_heading = "Performing")]
+    predict: bool,
     #[command(flatten)]
     lowering: LoweringArgs,
     /// Do not compare results
@@ -77,7 +77,8 @@ pub struct RunArgs {
     /// Write every measurement as a line of CSV as it is made
     #[arg(long, value_name = "FILE", help_heading = "Timing")]
     rows: Option<PathBuf>,
-    /// Write a trace of the first strategy for ui.perfetto.dev
+    /// Write a trace of the first strategy for ui.perfetto.dev, beside the simulated one with
+    /// `--predict`
     #[arg(long, value_name = "FILE", help_heading = "Output")]
     trace: Option<PathBuf>,
     #[command(flatten)]
@@ -124,13 +125,14 @@ pub fn run(args: &RunArgs) -> Result<(), Failure> {
     let mut numbers = placement.clone();
     numbers.sort_unstable();
     numbers.dedup();
-    let machine = Machine::open(&session, &numbers, args.gpus.settings())?;
+    let machine = args.gpus.machine(&session, &numbers)?;
     let sms = machine.devices().iter().map(|d| d.gpu.attributes().sms);
     let sms = sms.min().unwrap_or(1);
     let topology = match &args.topology {
         Some(name) => topology::load(name, &[]).map_err(|error| Failure::input(&error))?,
         None => machine_topology(count, ranks, sms),
     };
+    placed(&topology, &placement)?;
     let names: Vec<String> = match &given {
         Some(schedule) => vec![schedule.strategy.clone()],
         None => args.strategy.clone(),
@@ -161,6 +163,7 @@ pub fn run(args: &RunArgs) -> Result<(), Failure> {
         variants.push(Variant {
             columns: columns(&machine, case),
             prepared,
+            predicted: None,
             verdict: None,
             timer: None,
             times: Vec::new(),
@@ -169,6 +172,10 @@ pub fn run(args: &RunArgs) -> Result<(), Failure> {
             ratios: Vec::new(),
         });
     }
+    for variant in variants.iter_mut().filter(|_| args.predict) {
+        variant.predicted = predict(&topology, args.lowering.launch(), variant)?;
+        variant.columns.predicted = variant.predicted.as_ref().map(|t| t.makespan);
+    }
     let limit = args.gpus.limit() * (args.replays + 2) + ASIDE;
     check(args, &machine, &mut variants, |name| {
         watchdog.step(name, limit);
@@ -176,8 +183,10 @@ pub fn run(args: &RunArgs) -> Result<(), Failure> {
     let references = measure(args, &machine, &mut variants, |name| {
         watchdog.step(name, limit);
     })?;
+    args.gpus.keep_pins(&machine)?;
     if let (Some(path), Some(first)) = (&args.trace, variants.first()) {
-        write_trace(args, &machine, &topology, first, path)?;
+        watchdog.step("writing the trace".to_owned(), limit);
+        write_trace(args.seed, &machine, &topology, first, path)?;
     }
     match args.output.format {
         Format::Table => args
@@ -207,20 +216,13 @@ fn possible(dtype: DType, fused: bool) -> Result<(), Failure> {
     }
 }
 
-fn read_schedule(path: &std::path::Path) -> Result<Schedule, Failure> {
-    let name = path.display().to_string();
-    let bytes = read_file(path, LARGEST)
-        .map_err(|error| Failure::Input(format!("error: cannot read `{name}`: {error}")))?;
-    let text = decode(&name, &bytes).map_err(|error| Failure::input(&error))?;
-    schedule::json::read(text, &name).map_err(|error| Failure::input(&error))
-}
-
 fn columns(machine: &Machine<'_>, case: Case) -> Columns {
     let session = machine.session();
     let nvml = session.nvml();
     Columns {
         variant: case.strategy.clone(),
         case,
+        predicted: None,
         error: None,
         gpu: machine.devices()[0].gpu.attributes().name.clone(),
         driver: nvml.and_then(|nvml| nvml.driver()).unwrap_or_default(),
@@ -361,32 +363,4 @@ fn keep(variant: &mut Variant<'_>, sample: &Sample, product: Option<f64>) {
     variant
         .ratios
         .extend(product.map(|time| sample.makespan / time));
-}
-
-fn written(path: &std::path::Path, error: &std::io::Error) -> Failure {
-    Failure::Input(format!(
-        "error: cannot write `{}`: {error}\n  help: name a file in a folder that exists and is writable",
-        path.display()
-    ))
-}
-
-fn write_trace(
-    args: &RunArgs,
-    machine: &Machine<'_>,
-    topology: &Topology,
-    variant: &Variant<'_>,
-    path: &std::path::Path,
-) -> Result<(), Failure> {
-    let Prepared { schedule, plan } = &variant.prepared;
-    let run = Run::new(machine, schedule, plan, Faults::default())?;
-    for parity in 0..2 {
-        fill(&run, parity, args.seed)?;
-    }
-    let timer = Timer::new(run)?;
-    timer.once(1)?;
-    let timeline = trace(&timer)?;
-    let mut bytes = Vec::new();
-    crate::report::trace::write(&mut bytes, topology, schedule, &timeline)
-        .map_err(|error| Failure::Internal(format!("error: cannot write the trace: {error}")))?;
-    write_file(path, &bytes)
 }

@@ -6,11 +6,14 @@ use crate::gpu::campaign::{Prepared, mode_name, path_name};
 use crate::gpu::compare::Verdict;
 use crate::gpu::timing::{Columns, Summary, Timer};
 use crate::report::grid::{Grid, Look, Paint, clean, paint};
+use crate::timeline::Timeline;
 
 /// One strategy with what was found about it.
 pub struct Variant<'m> {
     pub columns: Columns,
     pub prepared: Prepared,
+    /// The simulator's view.
+    pub predicted: Option<Timeline>,
     pub verdict: Option<Verdict>,
     pub timer: Option<Timer<'m>>,
     pub times: Vec<f64>,
@@ -44,6 +47,10 @@ pub fn table(look: &Look, variants: &[Variant<'_>], references: &References) -> 
         .right("p90", 2)
         .right("× GEMM", 0)
         .right("skew", 3);
+    let predicted = variants.iter().any(|v| v.predicted.is_some());
+    if predicted {
+        grid = grid.right("predicted", 1).right("off", 1);
+    }
     let dash = || "–".to_owned();
     for variant in variants {
         let times = Summary::of(&variant.times);
@@ -51,7 +58,7 @@ pub fn table(look: &Look, variants: &[Variant<'_>], references: &References) -> 
             |f: fn(&Summary) -> f64| times.as_ref().map_or_else(dash, |s| microseconds(f(s)));
         let verdict = variant.verdict.as_ref();
         let case = &variant.columns.case;
-        grid.row(vec![
+        let mut cells = vec![
             paint(&clean(&variant.columns.variant), Paint::Bold),
             path_name(&case.path),
             mode_name(case.mode).to_owned(),
@@ -62,7 +69,14 @@ pub fn table(look: &Look, variants: &[Variant<'_>], references: &References) -> 
             show(|s| s.p90),
             Summary::of(&variant.ratios).map_or_else(dash, |s| format!("{:.3}", s.median)),
             Summary::of(&variant.skews).map_or_else(dash, |s| microseconds(s.median)),
-        ]);
+        ];
+        if predicted {
+            let time = variant.columns.predicted;
+            let off = time.zip(times).map(|(time, s)| time / s.median - 1.0);
+            cells.push(time.map_or_else(dash, microseconds));
+            cells.push(off.map_or_else(dash, |off| format!("{:+.1} %", 100.0 * off)));
+        }
+        grid.row(cells);
     }
     let mut text = grid.draw(look);
     let parts = [
@@ -123,6 +137,7 @@ pub fn value(
             "makespan_s": summary(&variant.times),
             "over_gemm": summary(&variant.ratios),
             "skew_s": summary(&variant.skews),
+            "predicted_s": variant.columns.predicted,
             "gated": variant.gated,
         })
     });
@@ -140,18 +155,20 @@ pub fn value(
 /// One line per strategy.
 pub fn csv(variants: &[Variant<'_>]) -> String {
     let mut text =
-        "strategy,median_s,p10_s,p90_s,over_gemm,relative_error,error_bound\n".to_owned();
+        "strategy,median_s,p10_s,p90_s,over_gemm,predicted_s,relative_error,error_bound\n"
+            .to_owned();
     for variant in variants {
         let cell = |value: Option<f64>| value.map_or_else(String::new, |value| value.to_string());
         let times = Summary::of(&variant.times);
         let verdict = variant.verdict.as_ref();
         text.push_str(&format!(
-            "\"{}\",{},{},{},{},{},{}\n",
+            "\"{}\",{},{},{},{},{},{},{}\n",
             variant.columns.variant,
             cell(times.map(|s| s.median)),
             cell(times.map(|s| s.p10)),
             cell(times.map(|s| s.p90)),
             cell(Summary::of(&variant.ratios).map(|s| s.median)),
+            cell(variant.columns.predicted),
             cell(verdict.map(|v| v.relative)),
             cell(verdict.map(|v| v.bound)),
         ));

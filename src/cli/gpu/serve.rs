@@ -60,6 +60,9 @@ struct Request {
     host_chunk: Option<u64>,
     #[serde(default)]
     copies: bool,
+    /// Whether NCCL is told of the buffers beforehand.
+    #[serde(default)]
+    registered: bool,
     #[serde(default = "one")]
     repeats: u32,
 }
@@ -120,10 +123,10 @@ impl Request {
             } else {
                 Mode::Stream
             },
-            library: if self.copies {
-                Library::Copies
-            } else {
-                Library::Nccl
+            library: match (self.copies, self.registered) {
+                (true, _) => Library::Copies,
+                (_, true) => Library::NcclRegistered,
+                _ => Library::Nccl,
             },
             flags: Flags::Value,
             seed: 1,
@@ -134,7 +137,7 @@ impl Request {
 pub fn run(args: &ServeArgs) -> Result<(), Failure> {
     let (session, watchdog) = args.gpus.open()?;
     let numbers: Vec<u32> = session.gpus().iter().map(|gpu| gpu.ordinal()).collect();
-    let machine = Machine::open(&session, &numbers, args.gpus.settings())?;
+    let machine = args.gpus.machine(&session, &numbers)?;
     let mut timers: BTreeMap<String, Timer<'_>> = BTreeMap::new();
     answer(&json!({ "ready": true, "gpus": numbers.len() }))?;
     watchdog.step("waiting for a line".to_owned(), IDLE);
@@ -155,7 +158,7 @@ pub fn run(args: &ServeArgs) -> Result<(), Failure> {
         machine.usable()?;
         watchdog.step("waiting for a line".to_owned(), IDLE);
     }
-    Ok(())
+    args.gpus.keep_pins(&machine)
 }
 
 fn answer(value: &Value) -> Result<(), Failure> {

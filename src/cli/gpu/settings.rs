@@ -1,20 +1,25 @@
 //! Options of the commands that perform schedules on real GPUs.
 
+use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::Args;
 
 use super::{Watchdog, enter};
 use crate::cli::error::Failure;
+use crate::cli::output::write_file;
 use crate::gpu::Session;
-use crate::gpu::exec::{Faults, Settings};
-use crate::gpu::lt::Pick;
+use crate::gpu::exec::{Faults, Machine, Settings};
+use crate::gpu::lt::{Pick, Pins};
 use crate::gpu::plan::FlagId;
+use crate::input::{decode, read_file};
 use crate::schedule::Rank;
 use crate::units::Bytes;
 
 /// Multiplies every limit, for tools that slow GPUs down, e.g. 100 under a sanitizer.
 const SCALE: &str = "DUET_LIMIT_SCALE";
+/// Largest file of pins \[bytes\].
+const LARGEST: u64 = 64 << 20;
 /// What starting the driver and the libraries may take.
 const START: Duration = Duration::from_secs(120);
 
@@ -75,6 +80,9 @@ pub struct UseArgs {
     /// first
     #[arg(long, value_name = "N", default_value = "1", value_parser = clap::value_parser!(u32).range(1..=64))]
     pub guesses: u32,
+    /// Take products' algorithms from this file where it exists, and write all that were used to it
+    #[arg(long, value_name = "FILE")]
+    pub pins: Option<PathBuf>,
     /// Let something go wrong: drop-flag:N, delay:RANK:SECONDS or memory:SIZE
     #[arg(long, value_name = "FAULT", value_parser = read_inject)]
     pub inject: Vec<Inject>,
@@ -102,6 +110,39 @@ impl UseArgs {
                 1 => Pick::Heuristic,
                 of => Pick::Fastest { of },
             },
+        }
+    }
+
+    /// Opens GPUs by their numbers, with the algorithms of the file of pins.
+    ///
+    /// # Errors
+    /// [`Failure::Gpu`], and [`Failure::Input`] for a file that cannot be used here.
+    pub fn machine<'s>(&self, session: &'s Session, gpus: &[u32]) -> Result<Machine<'s>, Failure> {
+        let machine = Machine::open(session, gpus, self.settings())?;
+        if let Some(path) = self.pins.as_deref().filter(|path| path.exists()) {
+            let name = path.display();
+            let bytes = read_file(path, LARGEST)
+                .map_err(|error| Failure::Input(format!("error: cannot read `{name}`: {error}")))?;
+            let text = decode(&name.to_string(), &bytes).map_err(|error| Failure::input(&error))?;
+            let read = Pins::read(text)
+                .and_then(|pins| machine.pin(&pins).map_err(|error| error.to_string()));
+            read.map_err(|error| {
+                Failure::Input(format!(
+                    "error: `{name}` holds no algorithms for this machine: {error}\n  help: name another file, or remove it to have it written anew"
+                ))
+            })?;
+        }
+        Ok(machine)
+    }
+
+    /// Writes the file of pins.
+    ///
+    /// # Errors
+    /// [`Failure::Input`] where it cannot be written.
+    pub fn keep_pins(&self, machine: &Machine<'_>) -> Result<(), Failure> {
+        match &self.pins {
+            None => Ok(()),
+            Some(path) => write_file(path, machine.pins().write()?.as_bytes()),
         }
     }
 

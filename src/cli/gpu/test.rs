@@ -13,7 +13,6 @@ use crate::gpu::GpuError;
 use crate::gpu::campaign::{
     Case, Outcome, Space, Trial, draw, machine_topology, mode_name, perform,
 };
-use crate::gpu::exec::Machine;
 use crate::gpu::plan::Path;
 use crate::report::grid::{Grid, Paint, clean, paint};
 
@@ -72,7 +71,7 @@ pub fn run(args: &TestArgs) -> Result<(), Failure> {
     }
     let (session, watchdog) = args.gpus.open()?;
     let numbers: Vec<u32> = session.gpus().iter().map(|gpu| gpu.ordinal()).collect();
-    let machine = Machine::open(&session, &numbers, args.gpus.settings())?;
+    let machine = args.gpus.machine(&session, &numbers)?;
     let sms = session.gpus().iter().map(|gpu| gpu.attributes().sms);
     let sms = sms.min().unwrap_or(1);
     let space = Space {
@@ -105,6 +104,7 @@ pub fn run(args: &TestArgs) -> Result<(), Failure> {
         progress.step();
     }
     drop(progress);
+    args.gpus.keep_pins(&machine)?;
     match args.output.format {
         Format::Table => args.output.draw(&report.table(args))?,
         Format::Json => args.output.json(&report.json(args))?,

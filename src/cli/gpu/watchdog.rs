@@ -1,14 +1,15 @@
 //! The last resort against calls that do not return: the process ends with a sentence.
 
-use std::process;
 use std::sync::mpsc::{self, RecvTimeoutError, Sender};
 use std::thread;
 use std::time::Duration;
 
-/// How long the orderly end of the process may take.
-const PATIENCE: Duration = Duration::from_secs(5);
+use crate::gpu::raw::exit_now;
 
-/// Watches the steps of a command; dropping it ends the watch.
+/// How long the orderly end of the process may take, which waits for the driver's.
+const PATIENCE: Duration = Duration::from_secs(20);
+
+/// Watches the steps of a command, and after it is dropped the end of the process.
 pub struct Watchdog {
     steps: Sender<(String, Duration)>,
 }
@@ -22,7 +23,10 @@ impl Watchdog {
             loop {
                 match received.recv_timeout(now.1) {
                     Ok(next) => now = next,
-                    Err(RecvTimeoutError::Disconnected) => return,
+                    Err(RecvTimeoutError::Disconnected) => {
+                        thread::sleep(PATIENCE);
+                        end("ending the process", PATIENCE)
+                    }
                     Err(RecvTimeoutError::Timeout) => end(&now.0, now.1),
                 }
             }
@@ -41,8 +45,5 @@ fn end(step: &str, limit: Duration) -> ! {
         "error: {step}: a call did not return within {} s\n  help: check `nvidia-smi` and the kernel's log (`dmesg`); the GPU or its driver hangs",
         limit.as_secs()
     );
-    // The driver's own end may hang like the call.
-    thread::spawn(|| process::exit(4));
-    thread::sleep(PATIENCE);
-    process::abort()
+    exit_now(4)
 }

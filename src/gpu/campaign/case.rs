@@ -1,6 +1,6 @@
 //! One case.
 
-use super::{flags_name, library_name, mode_name};
+use super::{flags_name, library_name, mode_name, size};
 use crate::gpu::plan::{Flags, Library, Mode, Options, Path};
 use crate::operator::{Operator, Shape};
 
@@ -36,13 +36,13 @@ impl Case {
     pub fn command(&self) -> String {
         let shape = match self.operator.shape {
             Shape::Gemm { m, n, k } => format!("-m {m} -n {n} -k {k}"),
-            Shape::Bytes(bytes) => format!("--bytes {}B", bytes.get()),
+            Shape::Bytes(bytes) => format!("--bytes {}", size(bytes.get())),
         };
         let path = match self.path {
             Path::P2p => "p2p".to_owned(),
-            Path::Host { chunk } => format!("host --chunk {chunk}B"),
+            Path::Host { chunk } => format!("host --chunk {}", size(chunk)),
             Path::Hybrid { host_share, chunk } => {
-                format!("hybrid --host-share {host_share} --chunk {chunk}B")
+                format!("hybrid --host-share {host_share} --chunk {}", size(chunk))
             }
         };
         let placement: Vec<String> = self.placement.iter().map(u32::to_string).collect();

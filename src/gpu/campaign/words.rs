@@ -1,13 +1,40 @@
 //! Settings in words.
 
-use crate::gpu::plan::{Flags, Library, Mode, Path};
+use std::str::FromStr;
 
-/// `p2p`, `host:CHUNK` or `hybrid:SHARE:CHUNK`, for tables.
+use crate::gpu::plan::{Flags, Library, Mode, Path};
+use crate::units::Bytes;
+
+/// `p2p`, `host:CHUNK` or `hybrid:SHARE:CHUNK`, for tables; [`read_path`] reads it.
 pub fn path_name(path: &Path) -> String {
     match path {
         Path::P2p => "p2p".to_owned(),
-        Path::Host { chunk } => format!("host:{chunk}B"),
-        Path::Hybrid { host_share, chunk } => format!("hybrid:{host_share}:{chunk}B"),
+        Path::Host { chunk } => format!("host:{}", size(*chunk)),
+        Path::Hybrid { host_share, chunk } => format!("hybrid:{host_share}:{}", size(*chunk)),
+    }
+}
+
+/// Bytes in the largest unit that gives a whole number: `2MiB`, `1000B`.
+pub fn size(bytes: u64) -> String {
+    const UNITS: [&str; 4] = ["GiB", "MiB", "KiB", "B"];
+    let fits = |i: &usize| bytes.is_multiple_of(1 << (10 * (3 - i)));
+    let unit = (0..4).find(fits).filter(|_| bytes > 0).unwrap_or(3);
+    format!("{}{}", bytes >> (10 * (3 - unit)), UNITS[unit])
+}
+
+/// The path that [`path_name`] names.
+pub fn read_path(text: &str) -> Option<Path> {
+    let chunk = |text| Bytes::from_str(text).ok().map(Bytes::get);
+    match text.split(':').collect::<Vec<_>>()[..] {
+        ["p2p"] => Some(Path::P2p),
+        ["host", size] => Some(Path::Host {
+            chunk: chunk(size)?,
+        }),
+        ["hybrid", share, size] => Some(Path::Hybrid {
+            host_share: share.parse().ok()?,
+            chunk: chunk(size)?,
+        }),
+        _ => None,
     }
 }
 
@@ -19,10 +46,11 @@ pub const fn mode_name(mode: Mode) -> &'static str {
     }
 }
 
-/// `nccl` or `copies`.
+/// `nccl`, `nccl-registered` or `copies`.
 pub const fn library_name(library: Library) -> &'static str {
     match library {
         Library::Nccl => "nccl",
+        Library::NcclRegistered => "nccl-registered",
         Library::Copies => "copies",
     }
 }
@@ -33,5 +61,30 @@ pub const fn flags_name(flags: Flags) -> &'static str {
         Flags::Value => "value",
         Flags::ValueAndEvent => "value-and-event",
         Flags::Event => "event",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn paths_are_written_in_usual_units_and_read_back() {
+        let chunks = [1, 1000, 1024, 3 << 10, 2 << 20, (2 << 20) + 1, 1 << 30];
+        for chunk in chunks {
+            let host_share = 0.125;
+            for path in [
+                Path::P2p,
+                Path::Host { chunk },
+                Path::Hybrid { host_share, chunk },
+            ] {
+                assert_eq!(read_path(&path_name(&path)), Some(path));
+            }
+        }
+        assert_eq!(path_name(&Path::Host { chunk: 2 << 20 }), "host:2MiB");
+        assert_eq!(size(0), "0B");
+        for text in ["", "host", "host:x", "hybrid:1MiB", "p2p:1B", "host:1B:1B"] {
+            assert_eq!(read_path(text), None);
+        }
     }
 }

@@ -4,6 +4,7 @@ use std::cell::RefCell;
 use std::time::Duration;
 
 use super::Run;
+use super::lane::{Before, GRAPH, commands};
 use crate::gpu::GpuError;
 use crate::gpu::kernels::Matrix;
 use crate::gpu::plan::{Area, CallId, Mode, StreamId, What};
@@ -50,11 +51,12 @@ impl Run<'_> {
         let origin = self.stream(self.plan.origin);
         // A traced run goes step by step, which a plan for graphs allows.
         if self.plan.mode == Mode::Stream || extras.trace.is_some() {
-            self.issue(parity, epoch, start, extras)?;
+            self.issue((parity, epoch), start, extras, true)?;
         } else {
             let Some(graph) = &self.graphs[parity as usize] else {
                 return Err(GpuError::Argument("the run was not captured".to_owned()));
             };
+            self.room(self.plan.origin, GRAPH)?;
             if let Start::Each(events) = start {
                 origin.wait(&events[self.plan.streams[self.plan.origin.index()].gpu.index()])?;
             }
@@ -66,15 +68,21 @@ impl Run<'_> {
         origin.record(&self.done)
     }
 
-    /// Fork, steps, join.
+    /// Fork, steps, join. `watched`: as fast as the streams take it; else all of it, as when a
+    /// graph is captured.
     pub(super) fn issue(
         &self,
-        parity: u64,
-        epoch: u32,
+        (parity, epoch): (u64, u32),
         start: Start<'_>,
         extras: &Extras<'_>,
+        watched: bool,
     ) -> Result<(), GpuError> {
         let plan = &*self.plan;
+        let room = |stream: StreamId, commands: usize| match watched {
+            true => self.room(stream, commands),
+            false => Ok(()),
+        };
+        room(plan.origin, 2)?;
         let origin = self.stream(plan.origin);
         let begin = &self.events[plan.fork.event.index()];
         let gpu_of = |stream: StreamId| plan.streams[stream.index()].gpu.index();
@@ -83,6 +91,7 @@ impl Run<'_> {
             Start::Each(events) => origin.wait(&events[gpu_of(plan.origin)])?,
         }
         for &stream in &plan.fork.streams {
+            room(stream, 1)?;
             match start {
                 Start::Origin => self.stream(stream).wait(begin)?,
                 Start::Each(events) => self.stream(stream).wait(&events[gpu_of(stream)])?,
@@ -97,11 +106,10 @@ impl Run<'_> {
         let mut next = 0;
         while let Some(step) = plan.steps.get(next) {
             let count = self.together(next);
-            if let Some((rank, time)) =
-                late.filter(|&(r, _)| self.schedule.task(step.task).rank == r)
+            if let Some((_, time)) =
+                late.filter(|&(rank, _)| self.schedule.task(step.task).rank == rank)
             {
                 late = None;
-                let _ = rank;
                 self.delay(step.stream, time)?;
             }
             let signal = matches!(
@@ -115,6 +123,10 @@ impl Run<'_> {
             }
             let trace = extras.trace.filter(|_| !signal);
             let steps = next..next + count;
+            let beside = 2 * usize::from(trace.is_some()) + usize::from(extras.shake.is_some());
+            for step in &plan.steps[steps.clone()] {
+                room(step.stream, commands(&step.what) + beside)?;
+            }
             if let Some(events) = trace {
                 for i in steps.clone() {
                     self.stream(plan.steps[i].stream).record(&events[i].0)?;
@@ -129,16 +141,34 @@ impl Run<'_> {
             next += count;
         }
         if let Some(tails) = extras.tails {
-            for (stream, tail) in self.streams.iter().zip(tails) {
-                stream.record(tail)?;
+            for (lane, tail) in self.lanes.iter().zip(tails) {
+                lane.stream.record(tail)?;
             }
         }
         for (stream, event) in &plan.join {
             let event = &self.events[event.index()];
+            room(*stream, 2)?;
             self.stream(*stream).record(event)?;
+            room(plan.origin, 1)?;
             origin.wait(event)?;
         }
         Ok(())
+    }
+
+    /// Waits until a stream's queue surely takes `commands` more.
+    fn room(&self, id: StreamId, commands: usize) -> Result<(), GpuError> {
+        let lane = &self.lanes[id.index()];
+        match lane.add(commands) {
+            Before::Nothing => return Ok(()),
+            Before::Mark => {}
+            Before::Wait => {
+                let limit = self.machine.settings().limit;
+                if !Self::poll(limit, || lane.mark.passed())? {
+                    return Err(self.hang());
+                }
+            }
+        }
+        lane.stream.record(&lane.mark)
     }
 
     fn pause(

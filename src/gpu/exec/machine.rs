@@ -4,11 +4,12 @@ use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 use std::time::Duration;
 
+use super::lane::Lane;
 use crate::gpu::GpuError;
 use crate::gpu::Session;
 use crate::gpu::env::Library;
 use crate::gpu::kernels::Kernels;
-use crate::gpu::lt::{Gemms, Pick};
+use crate::gpu::lt::{self, Gemms, Pick, Pins};
 use crate::gpu::raw::nccl::Comms;
 use crate::gpu::raw::{Gpu, Memory, Pinned, Priority, Stream};
 
@@ -32,6 +33,9 @@ impl Default for Settings {
         }
     }
 }
+
+/// The streams of one GPU, in the order made.
+type Lanes = Vec<(Priority, Rc<Lane>)>;
 
 /// One GPU with what runs on it.
 #[derive(Debug)]
@@ -57,6 +61,8 @@ pub struct Machine<'s> {
     /// By position: whether the first reaches the memory of the second.
     reach: Vec<Vec<bool>>,
     comms: RefCell<Vec<(Vec<u32>, Rc<Comms>)>>,
+    /// By position: what runs take turns with.
+    lanes: RefCell<Vec<Lanes>>,
     settings: Settings,
     unusable: RefCell<Option<String>>,
     /// Holds the work of a timed round until the host opens it.
@@ -119,6 +125,7 @@ impl<'s> Machine<'s> {
             devices,
             reach,
             comms: RefCell::default(),
+            lanes: RefCell::default(),
             settings,
             unusable: RefCell::default(),
             gate,
@@ -188,6 +195,53 @@ impl<'s> Machine<'s> {
             .borrow_mut()
             .push((gpus.to_vec(), Rc::clone(&comms)));
         Ok(comms)
+    }
+
+    /// The `nth` stream of a priority on the GPU at `position`. Runs follow one another, so they
+    /// share streams: a GPU has few hardware queues, and streams in one queue wait for each other.
+    pub(super) fn lane(
+        &self,
+        position: usize,
+        priority: Priority,
+        nth: usize,
+    ) -> Result<Rc<Lane>, GpuError> {
+        let mut lanes = self.lanes.borrow_mut();
+        lanes.resize_with(self.devices.len(), Vec::new);
+        let lanes = &mut lanes[position];
+        let mut known = lanes.iter().filter(|(of, _)| *of == priority);
+        if let Some((_, lane)) = known.nth(nth) {
+            return Ok(Rc::clone(lane));
+        }
+        let lane = Rc::new(Lane::new(Stream::new(
+            &self.devices[position].gpu,
+            priority,
+        )?)?);
+        lanes.push((priority, Rc::clone(&lane)));
+        Ok(lane)
+    }
+
+    /// Takes the algorithms of products from a file.
+    ///
+    /// # Errors
+    /// [`GpuError::Argument`] for another version of the library, other GPUs and algorithms that do
+    /// not fit.
+    pub fn pin(&self, pins: &Pins) -> Result<(), GpuError> {
+        for device in &self.devices {
+            let name = &device.gpu.attributes().name;
+            pins.fit(lt::version(), name).map_err(GpuError::Argument)?;
+            let mut gemms = device.gemms.borrow_mut();
+            pins.pins.iter().try_for_each(|pin| gemms.pin(pin))?;
+        }
+        Ok(())
+    }
+
+    /// The algorithms in use on GPUs of the first one's kind.
+    pub fn pins(&self) -> Pins {
+        let name = |device: &Device| device.gpu.attributes().name.clone();
+        let first = self.devices.first().map(name).unwrap_or_default();
+        let alike = self.devices.iter().filter(|device| name(device) == first);
+        let pins = alike.flat_map(|device| device.gemms.borrow().pins());
+        Pins::new(lt::version(), &first, pins)
     }
 
     /// Bytes of memory free on the GPU at `position`, within what the settings allow.

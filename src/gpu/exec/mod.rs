@@ -14,16 +14,21 @@
 //! **Nothing waits without a limit.** [`Run::finish`] polls. When the limit passes, it reads the
 //! flags, names the first one in issue order that was not written (issue order is a topological
 //! order, so nothing before it is missing), opens all of them from the host by writing an epoch
-//! 2^30 later, waits once more, and gives the machine up.
+//! 2^30 later, waits once more, and gives the machine up. Since a driver whose queue is full blocks
+//! its caller, no stream ever has more than [`2 · HALF`](HALF) commands beyond a point that has
+//! passed; the host polls for more room.
 
 mod faults;
 mod issue;
+mod lane;
 mod machine;
 mod run;
+mod warm;
 mod watch;
 
 pub use faults::Faults;
 pub use issue::{Extras, Start};
+pub use lane::HALF;
 pub use machine::{Device, Machine, Settings};
 pub use run::Run;
 pub use watch::{Awaited, first_unmet};

@@ -3,13 +3,14 @@
 use std::cell::Cell;
 use std::rc::Rc;
 
-use super::issue::Extras;
+use super::Faults;
+use super::lane::{GRAPH, Lane, commands};
 use super::machine::{Device, Machine};
-use super::{Faults, Start};
+use super::warm::problem;
 use crate::gpu::GpuError;
-use crate::gpu::lt::{Problem, Trial, WORKSPACE};
-use crate::gpu::plan::{Area, FlagId, GemmShape, Mode, Plan, Slot, StreamId, What};
-use crate::gpu::raw::nccl::Comms;
+use crate::gpu::lt::{Problem, WORKSPACE};
+use crate::gpu::plan::{Area, FlagId, Mode, Plan, Slot, StreamId, What};
+use crate::gpu::raw::nccl::{Comms, Registration};
 use crate::gpu::raw::{Event, GraphExec, Memory, Pinned, Priority, Region, Stream};
 use crate::schedule::Schedule;
 
@@ -21,6 +22,9 @@ pub struct Run<'m> {
     pub(super) plan: Rc<Plan>,
     /// By the plan's GPU: the position among the machine's.
     pub(super) at: Vec<usize>,
+    /// What NCCL knows of the arenas; dropped before them.
+    #[expect(dead_code, reason = "kept until the run ends")]
+    registrations: Vec<Registration>,
     arenas: Vec<Memory>,
     /// By the plan's GPU: the flags that lie there, 4 bytes each.
     flags: Vec<Option<Memory>>,
@@ -30,7 +34,7 @@ pub struct Run<'m> {
     /// By flag: its word.
     words: Vec<u64>,
     staging: Vec<Pinned>,
-    pub(super) streams: Vec<Stream>,
+    pub(super) lanes: Vec<Rc<Lane>>,
     pub(super) events: Vec<Event>,
     /// By [`Plan::gemms`].
     pub(super) problems: Vec<Problem>,
@@ -111,7 +115,8 @@ impl<'m> Run<'m> {
                 Pinned::new(&device(ring.from.index()).gpu, bytes)
             })
             .collect::<Result<Vec<_>, _>>()?;
-        let streams = plan
+        let mut taken = vec![[0; 2]; plan.gpus.len()];
+        let lanes = plan
             .streams
             .iter()
             .map(|stream| {
@@ -119,7 +124,10 @@ impl<'m> Run<'m> {
                     true => Priority::High,
                     false => Priority::Low,
                 };
-                Stream::new(&device(stream.gpu.index()).gpu, priority)
+                let taken = &mut taken[stream.gpu.index()][usize::from(stream.urgent)];
+                let nth = *taken;
+                *taken += 1;
+                machine.lane(at[stream.gpu.index()], priority, nth)
             })
             .collect::<Result<Vec<_>, _>>()?;
         let events = plan
@@ -151,6 +159,16 @@ impl<'m> Run<'m> {
                 comms[group] = Some(machine.comms(&gpus)?);
             }
         }
+        let mut registrations = Vec::new();
+        for (comms, ranks) in comms.iter().zip(&plan.groups).filter(|_| plan.register) {
+            let Some(comms) = comms else { continue };
+            for (member, rank) in ranks.iter().enumerate() {
+                let number = schedule.placement[usize::from(rank.0)];
+                let gpu = plan.gpus.partition_point(|&gpu| gpu < number);
+                let arena: &Memory = &arenas[gpu];
+                registrations.push(Registration::new(comms, member, arena.region())?);
+            }
+        }
         let origin = &plan.streams[plan.origin.index()];
         let run = Self {
             done: Event::new(&device(origin.gpu.index()).gpu, false)?,
@@ -158,12 +176,13 @@ impl<'m> Run<'m> {
             schedule: Rc::clone(schedule),
             plan: Rc::clone(plan),
             at,
+            registrations,
             arenas,
             flags,
             mirrors,
             words,
             staging,
-            streams,
+            lanes,
             events,
             problems,
             workspaces,
@@ -266,96 +285,22 @@ impl<'m> Run<'m> {
     }
 
     pub(super) fn stream(&self, id: StreamId) -> &Stream {
-        &self.streams[id.index()]
+        &self.lanes[id.index()].stream
     }
 
-    /// Chooses the algorithm of every product, on memory that a run will use.
-    fn choose(&self) -> Result<(), GpuError> {
-        let settings = self.machine.settings();
-        for step in &self.plan.steps {
-            let What::Gemm { a, b, out, .. } = &step.what else {
-                continue;
-            };
-            let problem = self.problems[self.gemm(&step.what)?];
-            let device = self.device(out.gpu.index());
-            let Some(space) = &self.workspaces[step.stream.index()] else {
-                continue;
-            };
-            let trial = Trial {
-                stream: self.stream(step.stream),
-                matrices: (self.region(a, 0)?, self.region(b, 0)?, self.region(out, 0)?),
-                workspace: space.region(),
-                limit: settings.limit,
-            };
-            let mut gemms = device.gemms.borrow_mut();
-            gemms.choose(problem, settings.pick, Some(&trial))?;
+    /// About how many commands one performance puts into the stream that gets most.
+    pub fn depth(&self) -> usize {
+        let plan = &*self.plan;
+        if plan.mode == Mode::Graph {
+            return GRAPH;
         }
-        Ok(())
-    }
-
-    /// Each kind of product and of collective once, one after another, so that whatever the
-    /// libraries load or connect is there before anything waits.
-    fn warm(&self) -> Result<(), GpuError> {
-        let mut seen = vec![false; self.plan.gemms.len()];
-        let mut next = 0;
-        while let Some(step) = self.plan.steps.get(next) {
-            let count = self.together(next);
-            let new = match &step.what {
-                What::Gemm { .. } => {
-                    let i = self.gemm(&step.what)?;
-                    !std::mem::replace(&mut seen[i], true)
-                }
-                What::Collective { .. } => true,
-                _ => false,
-            };
-            if new {
-                self.step(next, count, 0, 0)?;
-                for step in &self.plan.steps[next..next + count] {
-                    let limit = self.machine.settings().limit;
-                    self.stream(step.stream)
-                        .finish(limit, "the first call of a library")?;
-                }
-            }
-            next += count;
+        // An event of the fork and of the join, and one that a timing records.
+        let mut depths = vec![3; plan.streams.len()];
+        depths[plan.origin.index()] += plan.join.len() + 1;
+        for step in &plan.steps {
+            depths[step.stream.index()] += commands(&step.what);
         }
-        Ok(())
-    }
-
-    /// Captures the run into graphs, one for each half; needed once in graph mode.
-    ///
-    /// # Errors
-    /// The driver's, e.g. where it cannot put several GPUs into one graph.
-    pub fn capture(&mut self, extras: &Extras<'_>) -> Result<(), GpuError> {
-        self.machine.usable()?;
-        if self.plan.mode != Mode::Graph {
-            return Ok(());
-        }
-        for parity in 0..2 {
-            let origin = self.stream(self.plan.origin);
-            origin.begin_capture()?;
-            let issued = self.issue(parity, 0, Start::Origin, extras);
-            // The capture ends whatever happened in it.
-            let graph = origin.end_capture();
-            issued?;
-            let exec = graph?.instantiate()?;
-            exec.upload(origin)?;
-            origin.finish(self.machine.settings().limit, "sending a graph to the GPUs")?;
-            self.graphs[parity as usize] = Some(exec);
-        }
-        Ok(())
-    }
-}
-
-fn problem(plan: &Plan, shape: &GemmShape) -> Problem {
-    Problem {
-        m: shape.m.into(),
-        n: shape.n.into(),
-        k: shape.k.into(),
-        ld: shape.ld.map(u64::from),
-        align: [shape.alignment; 3],
-        dtype: plan.dtype,
-        accumulate: shape.accumulate,
-        sms: shape.sms.into(),
+        depths.into_iter().max().unwrap_or(0)
     }
 }
 

@@ -64,12 +64,23 @@ impl Run<'_> {
     pub fn finish(&self) -> Result<(), GpuError> {
         self.machine.usable()?;
         let limit = self.machine.settings().limit;
-        if self.poll(limit)? {
+        if Self::poll(limit, || self.done.passed())? {
+            for lane in &self.lanes {
+                lane.clear();
+            }
             return Ok(());
         }
+        Err(self.hang())
+    }
+
+    /// Ends a run that does not end: says what it waits for, opens every flag, gives it a last
+    /// chance, and gives the machine up.
+    pub(super) fn hang(&self) -> GpuError {
+        let limit = self.machine.settings().limit;
         let report = self.report();
         let opened = self.open_all();
-        let ended = opened.and_then(|()| self.poll(GRACE));
+        // A part of a run may not have been enqueued, so it is no matter of the event of its end.
+        let ended = opened.and_then(|()| Self::poll(GRACE, || self.idle()));
         if !matches!(ended, Ok(true)) {
             for device in self.machine.devices() {
                 device.gpu.lose();
@@ -77,18 +88,31 @@ impl Run<'_> {
         }
         let what = format!("`{}`", self.schedule.strategy);
         self.machine.give_up(&format!("{what} hung ({report})"));
-        Err(GpuError::Hang {
+        GpuError::Hang {
             what,
             limit,
             report,
-        })
+        }
     }
 
-    /// Whether the run ends within `limit`.
-    fn poll(&self, limit: Duration) -> Result<bool, GpuError> {
+    /// Whether all streams of the run are idle.
+    fn idle(&self) -> Result<bool, GpuError> {
+        for lane in &self.lanes {
+            if !lane.stream.is_idle()? {
+                return Ok(false);
+            }
+        }
+        Ok(true)
+    }
+
+    /// Asks until `done` says yes; whether it does so within `limit`.
+    pub(super) fn poll(
+        limit: Duration,
+        done: impl Fn() -> Result<bool, GpuError>,
+    ) -> Result<bool, GpuError> {
         const EAGER: Duration = Duration::from_millis(2);
         let begin = Instant::now();
-        while !self.done.passed()? {
+        while !done()? {
             let passed = begin.elapsed();
             if passed > limit {
                 return Ok(false);
@@ -109,8 +133,8 @@ impl Run<'_> {
             Err(error) => Some(format!("the flags cannot be read ({error})")),
         };
         waits.unwrap_or_else(|| {
-            let busy: Vec<String> = (self.streams.iter().enumerate())
-                .filter(|(_, stream)| matches!(stream.is_idle(), Ok(false)))
+            let busy: Vec<String> = (self.lanes.iter().enumerate())
+                .filter(|(_, lane)| matches!(lane.stream.is_idle(), Ok(false)))
                 .map(|(s, _)| {
                     let of = |step: &&crate::gpu::plan::Step| step.stream.index() == s;
                     let last = self.plan.steps.iter().rev().find(of);
@@ -158,6 +182,23 @@ impl Run<'_> {
                 .write_value(word, epoch)?;
         }
         Ok(())
+    }
+}
+
+impl Drop for Run<'_> {
+    /// Memory must not be freed under work that an error left behind: what is freed belongs to one
+    /// GPU, and the driver waits for that one only, without a limit.
+    fn drop(&mut self) {
+        let lost = |device: &super::Device| device.gpu.is_lost();
+        if self.machine.devices().iter().any(lost) {
+            return;
+        }
+        let limit = self.machine.settings().limit + GRACE;
+        if !matches!(Self::poll(limit, || self.idle()), Ok(true)) {
+            for device in self.machine.devices() {
+                device.gpu.lose();
+            }
+        }
     }
 }
 

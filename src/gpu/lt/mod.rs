@@ -12,7 +12,7 @@ use std::rc::Rc;
 use std::time::Duration;
 
 pub use config::Config;
-pub use pins::Pin;
+pub use pins::{Pin, Pins};
 
 use super::GpuError;
 use super::raw::lt::{Algo, Handle, Matmul};
@@ -52,11 +52,20 @@ pub struct Chosen {
     pub time: Option<f64>,
 }
 
+/// What is known of a problem.
+#[derive(Debug)]
+struct Known {
+    matmul: Matmul,
+    chosen: Chosen,
+    /// From a file.
+    fixed: bool,
+}
+
 /// The products of one GPU.
 #[derive(Debug)]
 pub struct Gemms {
     handle: Handle,
-    known: BTreeMap<Problem, (Matmul, Chosen)>,
+    known: BTreeMap<Problem, Known>,
 }
 
 impl Gemms {
@@ -76,8 +85,9 @@ impl Gemms {
         self.handle.gpu()
     }
 
-    /// Pins an algorithm for `problem`, unless one is pinned; `trial` is needed for
-    /// [`Pick::Fastest`].
+    /// Pins an algorithm for `problem`, unless one is pinned. [`Pick::Fastest`] needs a `trial`, and
+    /// replaces a guess that was never timed, so that all products of a comparison are chosen alike;
+    /// what a file held stays.
     ///
     /// # Errors
     /// [`GpuError::Argument`] for a shape or type that cannot be, and the library's.
@@ -87,8 +97,11 @@ impl Gemms {
         pick: Pick,
         trial: Option<&Trial<'_>>,
     ) -> Result<Chosen, GpuError> {
-        if let Some((_, chosen)) = self.known.get(&problem) {
-            return Ok(*chosen);
+        if let Some(Known { chosen, fixed, .. }) = self.known.get(&problem) {
+            let timed = chosen.time.is_some() || pick == Pick::Heuristic || trial.is_none();
+            if timed || *fixed {
+                return Ok(*chosen);
+            }
         }
         let matmul = Matmul::new(problem)?;
         let of = match pick {
@@ -100,16 +113,21 @@ impl Gemms {
             Some(trial) if algos.len() > 1 => self.fastest(&matmul, &algos, trial)?,
             _ => (algos[0], None),
         };
-        Ok(self.keep(matmul, algo, time))
+        Ok(self.keep(matmul, algo, time, false))
     }
 
-    fn keep(&mut self, matmul: Matmul, algo: Algo, time: Option<f64>) -> Chosen {
+    fn keep(&mut self, matmul: Matmul, algo: Algo, time: Option<f64>, fixed: bool) -> Chosen {
         let chosen = Chosen {
             algo,
             config: Config::of(&algo),
             time,
         };
-        self.known.insert(*matmul.problem(), (matmul, chosen));
+        let known = Known {
+            matmul,
+            chosen,
+            fixed,
+        };
+        self.known.insert(*known.matmul.problem(), known);
         chosen
     }
 
@@ -167,7 +185,7 @@ impl Gemms {
 
     /// What is pinned for `problem`.
     pub fn chosen(&self, problem: &Problem) -> Option<&Chosen> {
-        self.known.get(problem).map(|(_, chosen)| chosen)
+        self.known.get(problem).map(|known| &known.chosen)
     }
 
     /// Enqueues a product whose algorithm is pinned; `workspace` belongs to the stream alone.
@@ -181,7 +199,7 @@ impl Gemms {
         matrices: (Region, Region, Region),
         workspace: Region,
     ) -> Result<(), GpuError> {
-        let Some((matmul, chosen)) = self.known.get(problem) else {
+        let Some(Known { matmul, chosen, .. }) = self.known.get(problem) else {
             return Err(GpuError::Argument(format!(
                 "no algorithm was chosen for {problem:?}"
             )));
@@ -204,7 +222,7 @@ impl Gemms {
     pub fn pins(&self) -> Vec<Pin> {
         self.known
             .iter()
-            .map(|(problem, (_, chosen))| Pin::new(*problem, chosen))
+            .map(|(problem, known)| Pin::new(*problem, &known.chosen))
             .collect()
     }
 
@@ -216,7 +234,7 @@ impl Gemms {
         let (problem, mut algo) = pin.parts()?;
         let matmul = Matmul::new(problem)?;
         algo.workspace = self.handle.fits(&matmul, &algo)?;
-        self.keep(matmul, algo, pin.time_s);
+        self.keep(matmul, algo, pin.time_s, true);
         Ok(())
     }
 }

@@ -28,7 +28,88 @@ pub struct Pin {
     pub split_k: u32,
 }
 
+/// A file of pins: the library's numbers mean something to one of its versions on one kind of GPU.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Pins {
+    pub schema: String,
+    /// The library's version: 10000 · major + 100 · minor + patch.
+    pub cublaslt: u64,
+    /// The GPUs' name.
+    pub gpu: String,
+    pub pins: Vec<Pin>,
+}
+
+impl Pins {
+    const SCHEMA: &str = "duet-pins-1";
+
+    /// Pins of GPUs called `gpu`, without repetitions.
+    pub fn new(cublaslt: u64, gpu: &str, pins: impl IntoIterator<Item = Pin>) -> Self {
+        let mut kept: Vec<Pin> = Vec::new();
+        for pin in pins {
+            if !kept.iter().any(|other| other.same_problem(&pin)) {
+                kept.push(pin);
+            }
+        }
+        Self {
+            schema: Self::SCHEMA.to_owned(),
+            cublaslt,
+            gpu: gpu.to_owned(),
+            pins: kept,
+        }
+    }
+
+    /// Reads a file's text.
+    ///
+    /// # Errors
+    /// What is wrong with it, in words.
+    pub fn read(text: &str) -> Result<Self, String> {
+        let pins: Self = serde_json::from_str(text).map_err(|error| error.to_string())?;
+        match pins.schema == Self::SCHEMA {
+            true => Ok(pins),
+            false => Err(format!(
+                "schema `{}` instead of `{}`",
+                pins.schema,
+                Self::SCHEMA
+            )),
+        }
+    }
+
+    /// That they are of this version of the library and of such a GPU.
+    ///
+    /// # Errors
+    /// Of which they are, in words.
+    pub fn fit(&self, cublaslt: u64, gpu: &str) -> Result<(), String> {
+        if self.cublaslt != cublaslt {
+            return Err(format!(
+                "made by cuBLASLt {}, and this is {cublaslt}",
+                self.cublaslt
+            ));
+        }
+        match self.gpu == gpu {
+            true => Ok(()),
+            false => Err(format!("made on `{}`, and this is `{gpu}`", self.gpu)),
+        }
+    }
+
+    /// The file's text.
+    ///
+    /// # Errors
+    /// Numbers that JSON cannot hold.
+    pub fn write(&self) -> Result<String, serde_json::Error> {
+        serde_json::to_string_pretty(self).map(|text| text + "\n")
+    }
+}
+
 impl Pin {
+    fn same_problem(&self, other: &Self) -> bool {
+        let key = |pin: &Self| {
+            let shape = (pin.m, pin.n, pin.k, pin.ld, pin.align);
+            (shape, pin.dtype.clone(), pin.accumulate, pin.sms)
+        };
+        key(self) == key(other)
+    }
+
     pub(super) fn new(problem: Problem, chosen: &Chosen) -> Self {
         let words = chosen.algo.words.map(|word| format!("{word:016x}"));
         Self {
@@ -115,6 +196,25 @@ mod tests {
         let (problem, algo) = read.parts().unwrap();
         assert_eq!(problem.dtype, DType::Fp16);
         assert_eq!(algo.words[7], (7 << 60) | 5);
+    }
+
+    #[test]
+    fn a_file_of_pins_is_for_one_version_and_one_gpu() {
+        let mut other = pin();
+        other.m = 9;
+        let pins = Pins::new(130_200, "H200", [pin(), other.clone(), pin()]);
+        assert_eq!(pins.pins, [pin(), other]);
+        let read = Pins::read(&pins.write().unwrap()).unwrap();
+        assert_eq!(read, pins);
+        assert_eq!(read.fit(130_200, "H200"), Ok(()));
+        assert_eq!(
+            read.fit(130_201, "H200").unwrap_err(),
+            "made by cuBLASLt 130200, and this is 130201"
+        );
+        assert!(read.fit(130_200, "A100").is_err());
+        assert!(Pins::read("{").is_err());
+        let old = pins.write().unwrap().replace("pins-1", "pins-0");
+        assert!(Pins::read(&old).unwrap_err().contains("duet-pins-0"));
     }
 
     #[test]

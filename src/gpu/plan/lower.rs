@@ -339,6 +339,7 @@ impl<'a> Lowering<'a> {
             dtype: self.schedule.operator.dtype,
             mode: options.mode,
             verified,
+            register: options.library == super::Library::NcclRegistered,
             gpus: self.gpus,
             streams,
             shared: self.share,

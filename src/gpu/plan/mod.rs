@@ -315,6 +315,8 @@ pub struct Plan {
     pub mode: Mode,
     /// Whether the verifier went through all of it, as written and as lowered.
     pub verified: bool,
+    /// Whether NCCL is told of the arenas beforehand.
+    pub register: bool,
     /// Numbers of the GPUs, ascending.
     pub gpus: Vec<u32>,
     pub streams: Vec<Stream>,

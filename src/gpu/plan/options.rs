@@ -31,6 +31,9 @@ pub enum Library {
     /// NCCL, where every rank has a GPU of its own and the slices are whole rows; else copies.
     #[default]
     Nccl,
+    /// The same, with the arenas registered with NCCL, so that it may use them without buffers of
+    /// its own between.
+    NcclRegistered,
     /// Copies and additions.
     Copies,
 }

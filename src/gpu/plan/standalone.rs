@@ -98,7 +98,7 @@ impl Writer {
         let whole = |slice: &Slice| {
             slice.cols.start == 0 && slice.cols.len == schedule.buffers[slice.buffer.index()].cols
         };
-        self.library == Library::Nccl
+        self.library != Library::Copies
             && gpus.len() == schedule.placement.len()
             && members.len() > 1
             && members.iter().all(|m| whole(&m.input) && whole(&m.output))

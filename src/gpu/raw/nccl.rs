@@ -1,6 +1,6 @@
 //! NCCL: one communicator per GPU, all in this process.
 
-use std::ffi::c_int;
+use std::ffi::{c_int, c_void};
 use std::ptr;
 use std::rc::Rc;
 
@@ -175,7 +175,7 @@ impl Comms {
         let sum = ncclRedOp_t::ncclSum;
         let stream = call.stream.raw().cast();
         let count = |region: Region| (region.bytes() / dtype.size()) as usize;
-        let at = |region: Region| region.address() as *mut std::ffi::c_void;
+        let at = |region: Region| region.address() as *mut c_void;
         // SAFETY: live communicators and streams; the sizes were checked against the regions.
         unsafe {
             match call.op {
@@ -228,6 +228,50 @@ impl Drop for Comms {
         for comm in &self.raw {
             // SAFETY: a live communicator, destroyed once.
             let _ = unsafe { sys::ncclCommDestroy(*comm) };
+        }
+    }
+}
+
+/// Memory that a communicator knows of, until dropped; its [`Memory`](super::Memory) must live
+/// longer.
+#[derive(Debug)]
+pub struct Registration {
+    comms: Rc<Comms>,
+    member: usize,
+    handle: *mut c_void,
+}
+
+impl Registration {
+    /// Tells a member of `memory`, which lies on its GPU. All members do so before the next call.
+    ///
+    /// # Errors
+    /// [`GpuError::Argument`] for a member that does not exist, and the library's.
+    pub fn new(comms: &Rc<Comms>, member: usize, memory: Region) -> Result<Self, GpuError> {
+        let (Some(gpu), Some(&raw)) = (comms.gpus.get(member), comms.raw.get(member)) else {
+            return Err(GpuError::Argument(format!("NCCL has no member {member}")));
+        };
+        gpu.enter()?;
+        let mut handle = ptr::null_mut();
+        let start = memory.address() as *mut c_void;
+        let bytes = memory.bytes() as usize;
+        // SAFETY: a live communicator; the memory is all of an allocation, which outlives this.
+        check("ncclCommRegister", unsafe {
+            sys::ncclCommRegister(raw, start, bytes, &raw mut handle)
+        })?;
+        Ok(Self {
+            comms: Rc::clone(comms),
+            member,
+            handle,
+        })
+    }
+}
+
+impl Drop for Registration {
+    fn drop(&mut self) {
+        let lost = self.comms.gpus.iter().any(|gpu| gpu.is_lost());
+        if !lost && !self.handle.is_null() && self.comms.gpus[self.member].enter().is_ok() {
+            // SAFETY: a live communicator and what it registered, given back once.
+            let _ = unsafe { sys::ncclCommDeregister(self.comms.raw[self.member], self.handle) };
         }
     }
 }

@@ -38,6 +38,7 @@ impl Writer {
                 dtype: schedule.operator.dtype,
                 mode: Mode::Stream,
                 verified: true,
+                register: false,
                 shared: false,
                 origin: StreamId(0),
                 fork: Fork {

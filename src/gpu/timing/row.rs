@@ -6,7 +6,7 @@ use crate::gpu::raw::nvml::State;
 use crate::operator::Shape;
 
 /// The columns, in order.
-const COLUMNS: [&str; 31] = [
+const COLUMNS: [&str; 32] = [
     "round",
     "variant",
     "strategy",
@@ -29,6 +29,7 @@ const COLUMNS: [&str; 31] = [
     "rank_times_s",
     "reference_gemm_s",
     "reference_copy_s",
+    "predicted_s",
     "sm_clock_mhz",
     "memory_clock_mhz",
     "power_w",
@@ -45,6 +46,8 @@ const COLUMNS: [&str; 31] = [
 pub struct Columns {
     pub variant: String,
     pub case: Case,
+    /// The simulator's makespan \[seconds\], where it was asked.
+    pub predicted: Option<f64>,
     /// Of the check before; `None` where there was none.
     pub error: Option<f64>,
     pub gpu: String,
@@ -113,6 +116,7 @@ impl Row<'_> {
                 .join(" "),
             self.reference_gemm.map_or_else(String::new, seconds),
             self.reference_copy.map_or_else(String::new, seconds),
+            self.columns.predicted.map_or_else(String::new, seconds),
             text(self.state.sm_mhz),
             text(self.state.memory_mhz),
             text(self.state.power_w),
@@ -174,6 +178,7 @@ mod tests {
                 flags: Flags::Value,
                 seed: 9,
             },
+            predicted: Some(1.1e-3),
             error: Some(0.001),
             gpu: "GPU".to_owned(),
             driver: "1".to_owned(),
@@ -202,6 +207,7 @@ mod tests {
         assert_eq!(cell("makespan_s"), "0.0010000000");
         assert_eq!(cell("rank_times_s"), "0.0010000000 0.0009000000");
         assert_eq!(cell("skew_s"), "0.0001000000");
+        assert_eq!(cell("predicted_s"), "0.0011000000");
         assert_eq!(cell("bytes"), "");
         assert_eq!(cell("placement"), "0 1");
         assert_eq!(cell("verified_relative_error"), "0.001");

@@ -1,14 +1,16 @@
 //! Timing one run, or some in a row.
 
 use crate::gpu::GpuError;
-use crate::gpu::exec::{Extras, Run, Start};
+use crate::gpu::exec::{Extras, HALF, Run, Start};
 use crate::gpu::kernels::{Epoch, Limit, MOST, STATUS_WORDS};
 use crate::gpu::plan::Mode;
 use crate::gpu::raw::Event;
 use crate::schedule::Rank;
 
-/// Most steps of one stream that are held back by a gate; a driver queues about a thousand.
+/// Most commands of one stream that are held back by a gate: less than would make the host wait for
+/// room in a queue.
 pub const GATED: usize = 400;
+const _: () = assert!(GATED < 2 * HALF);
 
 /// One measurement \[seconds\].
 #[derive(Clone, Debug, PartialEq)]
@@ -40,8 +42,6 @@ pub struct Timer<'m> {
     tails: Vec<Event>,
     /// By rank: the streams with its tasks.
     streams_of: Vec<Vec<usize>>,
-    /// Most steps in one stream.
-    deepest: usize,
 }
 
 impl<'m> Timer<'m> {
@@ -62,20 +62,17 @@ impl<'m> Timer<'m> {
             .collect::<Result<_, _>>()?;
         let schedule = run.schedule();
         let mut streams_of = vec![Vec::new(); schedule.placement.len()];
-        let mut steps = vec![0; plan.streams.len()];
         for step in &plan.steps {
             let Rank(rank) = schedule.task(step.task).rank;
             let streams = &mut streams_of[usize::from(rank)];
             if !streams.contains(&step.stream.index()) {
                 streams.push(step.stream.index());
             }
-            steps[step.stream.index()] += 1;
         }
         Ok(Self {
             starts,
             tails,
             streams_of,
-            deepest: steps.into_iter().max().unwrap_or(0),
             run,
         })
     }
@@ -91,10 +88,13 @@ impl<'m> Timer<'m> {
     /// [`GpuError::Hang`], [`GpuError::Wrong`] when the GPUs did not start together, and the
     /// libraries'.
     pub fn once(&self, repeats: u32) -> Result<Sample, GpuError> {
-        let graph = self.run.plan().mode == Mode::Graph;
-        let gated = graph || self.deepest.saturating_mul(repeats as usize) <= GATED;
-        let round = self.line_up(gated)?;
         let repeats = repeats.max(1);
+        let gated = self.run.depth().saturating_mul(repeats as usize) <= GATED;
+        self.behind_gate(gated, || self.enqueue(repeats))?;
+        self.sample(repeats, gated)
+    }
+
+    fn enqueue(&self, repeats: u32) -> Result<(), GpuError> {
         for repeat in 0..repeats {
             let last = Extras {
                 tails: (repeat + 1 == repeats).then_some(self.tails.as_slice()),
@@ -106,14 +106,26 @@ impl<'m> Timer<'m> {
             };
             self.run.enqueue(start, &last)?;
         }
+        Ok(())
+    }
+
+    /// Lines the GPUs up, lets `enqueue` enqueue, opens the gate and waits for the end.
+    pub(super) fn behind_gate(
+        &self,
+        gated: bool,
+        enqueue: impl FnOnce() -> Result<(), GpuError>,
+    ) -> Result<(), GpuError> {
+        let round = self.line_up(gated)?;
+        let enqueued = enqueue();
+        // Also after an error, so that what was enqueued ends.
         self.run.machine().gate.store(0, round)?;
+        enqueued?;
         self.run.finish()?;
-        self.lined_up()?;
-        self.sample(repeats, gated)
+        self.lined_up()
     }
 
     /// Gate, barrier and start events of every GPU; the number that opens the gate.
-    pub(super) fn line_up(&self, gated: bool) -> Result<u32, GpuError> {
+    fn line_up(&self, gated: bool) -> Result<u32, GpuError> {
         let machine = self.run.machine();
         machine.usable()?;
         let plan = self.run.plan();
@@ -147,7 +159,7 @@ impl<'m> Timer<'m> {
     }
 
     /// That no gate and no barrier gave up.
-    pub(super) fn lined_up(&self) -> Result<(), GpuError> {
+    fn lined_up(&self) -> Result<(), GpuError> {
         for gpu in 0..self.starts.len() {
             let device = self.run.device(gpu);
             if device.status.load(0)? != 0 {

@@ -36,11 +36,7 @@ pub fn trace(timer: &Timer<'_>) -> Result<Timeline, GpuError> {
     };
     // The host's queue would fill: three entries a step.
     let gated = plan.steps.len() * 3 <= super::GATED;
-    let round = timer.line_up(gated)?;
-    run.enqueue(Start::Each(timer.starts()), &extras)?;
-    run.machine().gate.store(0, round)?;
-    run.finish()?;
-    timer.lined_up()?;
+    timer.behind_gate(gated, || run.enqueue(Start::Each(timer.starts()), &extras))?;
     let mut times: Vec<Option<(f64, f64)>> = vec![None; run.schedule().tasks.len()];
     for (step, (before, after)) in plan.steps.iter().zip(&events) {
         if matches!(

@@ -1,0 +1,118 @@
+//! The simulator's view of what is performed, and files beside a run.
+
+use std::path::Path;
+
+use super::run_output::Variant;
+use crate::cli::args::Launch;
+use crate::cli::error::Failure;
+use crate::cli::output::write_file;
+use crate::gpu::campaign::Prepared;
+use crate::gpu::compare::fill;
+use crate::gpu::exec::{Faults, Machine, Run};
+use crate::gpu::plan;
+use crate::gpu::timing::{Timer, trace};
+use crate::input::{decode, read_file};
+use crate::schedule::{self, Schedule};
+use crate::sim::{self, LaunchMode, Options};
+use crate::timeline::Timeline;
+use crate::topology::Topology;
+
+/// Largest schedule file \[bytes\].
+const LARGEST: u64 = 1 << 30;
+
+/// The simulated timeline of a variant with the same placement; `None` where transfers go a way that
+/// the simulator does not choose.
+///
+/// # Errors
+/// Why the simulator cannot perform it, in words.
+pub fn predict(
+    topology: &Topology,
+    launch: Launch,
+    variant: &Variant<'_>,
+) -> Result<Option<Timeline>, Failure> {
+    if variant.columns.case.path != plan::Path::P2p {
+        return Ok(None);
+    }
+    let options = Options {
+        launch: match launch {
+            Launch::Stream => LaunchMode::Stream,
+            Launch::Graph => LaunchMode::Graph,
+        },
+        record: true,
+        ..Options::default()
+    };
+    let timeline = sim::simulate(&variant.prepared.schedule, topology, &options);
+    timeline.map(Some).map_err(|error| {
+        Failure::Input(format!(
+            "error: `{}` cannot be predicted: {error}",
+            variant.columns.variant
+        ))
+    })
+}
+
+/// That `topology` has the GPUs of `placement`.
+///
+/// # Errors
+/// [`Failure::Input`] if not.
+pub fn placed(topology: &Topology, placement: &[u32]) -> Result<(), Failure> {
+    let gpus = topology.gpus.len();
+    match placement.iter().find(|gpu| **gpu as usize >= gpus) {
+        None => Ok(()),
+        Some(gpu) => Err(Failure::Input(format!(
+            "error: a rank is on GPU {gpu}, but {} has {gpus} GPUs\n  help: give a larger topology with `-t`, or change the placement",
+            topology.name
+        ))),
+    }
+}
+
+/// Performs a variant once more and writes when each task ran, beside the simulator's view.
+///
+/// # Errors
+/// The GPUs', and a file that cannot be written.
+pub fn write_trace(
+    seed: u64,
+    machine: &Machine<'_>,
+    topology: &Topology,
+    variant: &Variant<'_>,
+    path: &Path,
+) -> Result<(), Failure> {
+    let Prepared { schedule, plan } = &variant.prepared;
+    let run = Run::new(machine, schedule, plan, Faults::default())?;
+    for parity in 0..2 {
+        fill(&run, parity, seed)?;
+    }
+    let timer = Timer::new(run)?;
+    timer.once(1)?;
+    let timeline = trace(&timer)?;
+    let mut all = vec![("measured", &timeline)];
+    all.extend(
+        variant
+            .predicted
+            .iter()
+            .map(|timeline| ("simulated", timeline)),
+    );
+    let mut bytes = Vec::new();
+    crate::report::trace::write_all(&mut bytes, topology, schedule, &all)
+        .map_err(|error| Failure::Internal(format!("error: cannot write the trace: {error}")))?;
+    write_file(path, &bytes)
+}
+
+/// A schedule from a file.
+///
+/// # Errors
+/// [`Failure::Input`] with the place and what to do.
+pub fn read_schedule(path: &Path) -> Result<Schedule, Failure> {
+    let name = path.display().to_string();
+    let bytes = read_file(path, LARGEST)
+        .map_err(|error| Failure::Input(format!("error: cannot read `{name}`: {error}")))?;
+    let text = decode(&name, &bytes).map_err(|error| Failure::input(&error))?;
+    schedule::json::read(text, &name).map_err(|error| Failure::input(&error))
+}
+
+/// A file that cannot be written.
+pub fn written(path: &Path, error: &std::io::Error) -> Failure {
+    Failure::Input(format!(
+        "error: cannot write `{}`: {error}\n  help: name a file in a folder that exists and is writable",
+        path.display()
+    ))
+}

@@ -1,0 +1,99 @@
+//! What precedes the first performance: algorithms, first calls, graphs.
+
+use super::issue::Extras;
+use super::{Run, Start};
+use crate::gpu::GpuError;
+use crate::gpu::lt::{Problem, Trial};
+use crate::gpu::plan::{GemmShape, Mode, Plan, What};
+
+impl Run<'_> {
+    /// Chooses the algorithm of every product, on memory that a run will use.
+    pub(super) fn choose(&self) -> Result<(), GpuError> {
+        let settings = self.machine.settings();
+        for step in &self.plan.steps {
+            let What::Gemm { a, b, out, .. } = &step.what else {
+                continue;
+            };
+            let problem = self.problems[self.gemm(&step.what)?];
+            let device = self.device(out.gpu.index());
+            let Some(space) = &self.workspaces[step.stream.index()] else {
+                continue;
+            };
+            let trial = Trial {
+                stream: self.stream(step.stream),
+                matrices: (self.region(a, 0)?, self.region(b, 0)?, self.region(out, 0)?),
+                workspace: space.region(),
+                limit: settings.limit,
+            };
+            let mut gemms = device.gemms.borrow_mut();
+            gemms.choose(problem, settings.pick, Some(&trial))?;
+        }
+        Ok(())
+    }
+
+    /// Each kind of product and of collective once, one after another, so that whatever the
+    /// libraries load or connect is there before anything waits.
+    pub(super) fn warm(&self) -> Result<(), GpuError> {
+        let mut seen = vec![false; self.plan.gemms.len()];
+        let mut next = 0;
+        while let Some(step) = self.plan.steps.get(next) {
+            let count = self.together(next);
+            let new = match &step.what {
+                What::Gemm { .. } => {
+                    let i = self.gemm(&step.what)?;
+                    !std::mem::replace(&mut seen[i], true)
+                }
+                What::Collective { .. } => true,
+                _ => false,
+            };
+            if new {
+                self.step(next, count, 0, 0)?;
+                for step in &self.plan.steps[next..next + count] {
+                    let limit = self.machine.settings().limit;
+                    self.stream(step.stream)
+                        .finish(limit, "the first call of a library")?;
+                }
+            }
+            next += count;
+        }
+        Ok(())
+    }
+
+    /// Captures the run into graphs, one for each half; needed once in graph mode.
+    ///
+    /// # Errors
+    /// The driver's, e.g. where it cannot put several GPUs into one graph.
+    pub fn capture(&mut self, extras: &Extras<'_>) -> Result<(), GpuError> {
+        self.machine.usable()?;
+        if self.plan.mode != Mode::Graph {
+            return Ok(());
+        }
+        for parity in 0..2 {
+            let origin = self.stream(self.plan.origin);
+            origin.begin_capture()?;
+            let issued = self.issue((parity, 0), Start::Origin, extras, false);
+            // The capture ends whatever happened in it.
+            let graph = origin.end_capture();
+            issued?;
+            let exec = graph?.instantiate()?;
+            exec.upload(origin)?;
+            origin.finish(self.machine.settings().limit, "sending a graph to the GPUs")?;
+            self.graphs[parity as usize] = Some(exec);
+        }
+        Ok(())
+    }
+}
+
+/// A product of the plan as the library is asked for it.
+pub(super) fn problem(plan: &Plan, shape: &GemmShape) -> Problem {
+    Problem {
+        m: shape.m.into(),
+        n: shape.n.into(),
+        k: shape.k.into(),
+        ld: shape.ld.map(u64::from),
+        align: [shape.alignment; 3],
+        dtype: plan.dtype,
+        accumulate: shape.accumulate,
+        sms: shape.sms.into(),
+    }
+}

@@ -1,0 +1,337 @@
+//! One function for each kernel, which checks what it launches.
+
+use std::time::Duration;
+
+use super::{
+    COMPARE_BLOCKS, COMPARE_BYTES, DIFFERENCE, DTYPES, Difference, Epoch, GpuError, Kernels, Limit,
+    MOST, Matrix, UNITS, nanoseconds,
+};
+use crate::device::DType;
+use crate::gpu::raw::{Args, Copy2d, Launch, Region, Stream};
+
+impl Kernels {
+    /// Copies a rectangle of bytes with `blocks` blocks, one per SM.
+    ///
+    /// # Errors
+    /// [`GpuError::Bounds`], [`GpuError::Argument`], and the driver's.
+    pub fn copy(&self, stream: &Stream, copy: &Copy2d, blocks: u32) -> Result<(), GpuError> {
+        let Copy2d { width, rows, .. } = *copy;
+        if width == 0 || rows == 0 {
+            return Ok(());
+        }
+        if rows > 1 && (copy.from_pitch < width || copy.to_pitch < width) {
+            return Err(GpuError::Argument(format!(
+                "a copy of rows of {width} bytes with pitches of {} and {} bytes",
+                copy.from_pitch, copy.to_pitch
+            )));
+        }
+        let from = copy
+            .from
+            .matrix("a copy kernel", (rows, width), copy.from_pitch, 1)?;
+        let to = copy
+            .to
+            .matrix("a copy kernel", (rows, width), copy.to_pitch, 1)?;
+        let gapless = copy.from_pitch == width && copy.to_pitch == width;
+        let (width, rows) = match gapless {
+            true => (width * rows, 1),
+            false => (width, rows),
+        };
+        let pitches = match rows {
+            1 => [0, 0],
+            _ => [copy.from_pitch, copy.to_pitch],
+        };
+        let kernel = &self.copy[unit(&[from, to, pitches[0], pitches[1]])];
+        let args = Args::default()
+            .u64(to)
+            .u64(copy.to_pitch)
+            .u64(from)
+            .u64(copy.from_pitch)
+            .u64(width)
+            .u64(rows);
+        kernel.launch(stream, Launch::row(blocks.max(1), 1024), &args)
+    }
+
+    /// `out` = the sum of up to [`MOST`] matrices of `rows × cols`, with `blocks` blocks (0: as many
+    /// as the GPU holds).
+    ///
+    /// # Errors
+    /// [`GpuError::Bounds`], [`GpuError::Argument`], and the driver's.
+    pub fn add(
+        &self,
+        stream: &Stream,
+        dtype: DType,
+        inputs: &[Matrix],
+        out: Matrix,
+        (rows, cols): (u64, u64),
+        blocks: u32,
+    ) -> Result<(), GpuError> {
+        let kind = kind(dtype)?;
+        if inputs.is_empty() || inputs.len() > MOST {
+            return Err(GpuError::Argument(format!(
+                "a sum of {} matrices: one launch adds 1 to {MOST}",
+                inputs.len()
+            )));
+        }
+        let size = dtype.size();
+        let mut table = [0; 2 * MOST];
+        let mut parts = Vec::new();
+        for (i, matrix) in inputs.iter().chain([&out]).enumerate() {
+            let start = matrix
+                .start
+                .matrix("a sum", (rows, cols), matrix.ld, size)?;
+            parts.extend([start, matrix.ld * size]);
+            if i < inputs.len() {
+                table[i] = start;
+                table[MOST + i] = matrix.ld;
+            }
+        }
+        let start = out.start.address();
+        let kernel = match unit(&parts) {
+            0 => &self.add_wide[kind],
+            _ => &self.add[kind],
+        };
+        let args = Args::default()
+            .words(&table)
+            .u64(inputs.len() as u64)
+            .u64(start)
+            .u64(out.ld)
+            .u64(rows)
+            .u64(cols);
+        let blocks = match blocks {
+            0 => 4 * self.gpu.attributes().sms,
+            some => some,
+        };
+        kernel.launch(stream, Launch::row(blocks, 512), &args)
+    }
+
+    /// Fills `rows × cols` elements with random numbers, those of the places from `origin` on; see
+    /// [`crate::gpu::data::element`].
+    ///
+    /// # Errors
+    /// [`GpuError::Bounds`], [`GpuError::Argument`], and the driver's.
+    pub fn fill(
+        &self,
+        stream: &Stream,
+        dtype: DType,
+        matrix: Matrix,
+        (rows, cols): (u64, u64),
+        seed: u64,
+        origin: (u64, u64),
+    ) -> Result<(), GpuError> {
+        let size = dtype.size();
+        let start = matrix
+            .start
+            .matrix("a fill", (rows, cols), matrix.ld, size)?;
+        let args = Args::default()
+            .u64(start)
+            .u64(matrix.ld)
+            .u64(rows)
+            .u64(cols)
+            .u64(seed)
+            .u64(origin.0)
+            .u64(origin.1);
+        let blocks = 4 * self.gpu.attributes().sms;
+        self.fill[kind(dtype)?].launch(stream, Launch::row(blocks, 512), &args)
+    }
+
+    /// Compares `x` with `y`, both `rows × cols`; `results` takes [`COMPARE_BYTES`], which
+    /// [`Self::difference`] reads.
+    ///
+    /// # Errors
+    /// [`GpuError::Bounds`], [`GpuError::Argument`], and the driver's.
+    pub fn compare(
+        &self,
+        stream: &Stream,
+        dtype: DType,
+        (x, y): (Matrix, Matrix),
+        (rows, cols): (u64, u64),
+        results: Region,
+    ) -> Result<(), GpuError> {
+        let size = dtype.size();
+        let args = Args::default()
+            .u64(x.start.matrix("x", (rows, cols), x.ld, size)?)
+            .u64(x.ld)
+            .u64(y.start.matrix("y", (rows, cols), y.ld, size)?)
+            .u64(y.ld)
+            .u64(rows)
+            .u64(cols)
+            .u64(results.need("the results of a comparison", COMPARE_BYTES)?);
+        self.compare[kind(dtype)?].launch(stream, Launch::row(COMPARE_BLOCKS, 512), &args)
+    }
+
+    /// Adds up what [`Self::compare`] left, in a fixed order; `cols` as given there.
+    pub fn difference(results: &[u8], cols: u64) -> Difference {
+        let (mut squared, mut reference) = (0.0, 0.0);
+        let (mut worst, mut place) = (-1.0, u64::MAX);
+        for block in results.chunks_exact(DIFFERENCE as usize) {
+            let word = |i: usize| {
+                let mut bytes = [0; 8];
+                bytes.copy_from_slice(&block[8 * i..8 * i + 8]);
+                u64::from_le_bytes(bytes)
+            };
+            squared += f64::from_bits(word(0));
+            reference += f64::from_bits(word(1));
+            let (bad, at) = (f64::from_bits(word(2)), word(3));
+            if bad > worst || (bad == worst && at < place) {
+                (worst, place) = (bad, at);
+            }
+        }
+        let cols = cols.max(1);
+        Difference {
+            relative: match squared {
+                0.0 => 0.0,
+                _ => (squared / reference).sqrt(),
+            },
+            worst: worst.max(0.0),
+            place: match place {
+                u64::MAX => (0, 0),
+                _ => (place / cols, place % cols),
+            },
+        }
+    }
+
+    /// Holds `stream` until `flag` is at least `epoch`, or the limit has passed.
+    ///
+    /// # Errors
+    /// [`GpuError::Bounds`], and the driver's.
+    pub fn flag_wait(
+        &self,
+        stream: &Stream,
+        flag: Region,
+        epoch: Epoch,
+        limit: Limit,
+    ) -> Result<(), GpuError> {
+        let args = Args::default().u64(flag.need("a flag", 4)?);
+        let args = limit.args(epoch.args(args)?)?;
+        self.flag_wait.launch(stream, Launch::row(1, 1), &args)
+    }
+
+    /// Sets `flag` after all that precedes in `stream`.
+    ///
+    /// # Errors
+    /// [`GpuError::Bounds`], and the driver's.
+    pub fn flag_write(&self, stream: &Stream, flag: Region, epoch: Epoch) -> Result<(), GpuError> {
+        let args = epoch.args(Args::default().u64(flag.need("a flag", 4)?))?;
+        self.flag_write.launch(stream, Launch::row(1, 1), &args)
+    }
+
+    /// Adds 1 to the word that [`Epoch::counter`]s refer to.
+    ///
+    /// # Errors
+    /// [`GpuError::Bounds`], and the driver's.
+    pub fn epoch_bump(&self, stream: &Stream, counter: Region) -> Result<(), GpuError> {
+        let args = Args::default().u64(counter.need("an epoch", 4)?);
+        self.epoch_bump.launch(stream, Launch::row(1, 1), &args)
+    }
+
+    /// Member `own` of a barrier: one launch on each GPU; `boards` has one region of as many words as
+    /// there are members on each GPU. The tag of a wait that fails is the limit's plus the member
+    /// that did not come.
+    ///
+    /// # Errors
+    /// [`GpuError::Bounds`], [`GpuError::Argument`], and the driver's.
+    pub fn barrier(
+        &self,
+        stream: &Stream,
+        boards: &[Region],
+        own: u32,
+        epoch: Epoch,
+        limit: Limit,
+    ) -> Result<(), GpuError> {
+        let members = boards.len();
+        if members > MOST || own as usize >= members {
+            return Err(GpuError::Argument(format!(
+                "member {own} of a barrier of {members} GPUs; it takes up to {MOST}"
+            )));
+        }
+        let mut table = [0; MOST];
+        for (place, board) in table.iter_mut().zip(boards) {
+            *place = board.need("a barrier", 4 * members as u64)?;
+        }
+        let args = Args::default().words(&table).u32(members as u32).u32(own);
+        let args = limit.args(epoch.args(args)?)?;
+        self.barrier.launch(stream, Launch::row(1, 32), &args)
+    }
+
+    /// Holds `stream` for a while, at most a second.
+    ///
+    /// # Errors
+    /// The driver's.
+    pub fn delay(&self, stream: &Stream, time: Duration) -> Result<(), GpuError> {
+        let time = nanoseconds(time.min(Duration::from_secs(1)));
+        let args = Args::default().u64(time);
+        self.delay.launch(stream, Launch::row(1, 1), &args)
+    }
+
+    /// Counts the cycles of an SM for a while, at most a second: `out` takes two 8-byte words, the
+    /// cycles and the nanoseconds.
+    ///
+    /// # Errors
+    /// [`GpuError::Bounds`], and the driver's.
+    pub fn clock_rate(&self, stream: &Stream, time: Duration, out: Region) -> Result<(), GpuError> {
+        let time = nanoseconds(time.min(Duration::from_secs(1)));
+        let args = Args::default().u64(time).u64(out.need("a clock", 16)?);
+        self.clock_rate.launch(stream, Launch::row(1, 1), &args)
+    }
+}
+
+/// Index into [`UNITS`] of the widest access that divides all addresses and pitches.
+fn unit(parts: &[u64]) -> usize {
+    let all = parts.iter().fold(0, |all, part| all | part);
+    UNITS
+        .iter()
+        .position(|unit| all % unit == 0)
+        .unwrap_or(UNITS.len() - 1)
+}
+
+fn kind(dtype: DType) -> Result<usize, GpuError> {
+    DTYPES
+        .iter()
+        .position(|known| *known == dtype)
+        .ok_or_else(|| {
+            GpuError::Argument(format!(
+                "kernels work on bf16, fp16 and fp32, not {}",
+                dtype.name()
+            ))
+        })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn accesses_are_as_wide_as_all_addresses_and_pitches_allow() {
+        assert_eq!(UNITS[unit(&[256, 4096, 1024, 0])], 16);
+        assert_eq!(UNITS[unit(&[256, 4104])], 8);
+        assert_eq!(UNITS[unit(&[256, 4100])], 4);
+        assert_eq!(UNITS[unit(&[256, 2, 4096])], 2);
+        assert_eq!(UNITS[unit(&[255, 4096])], 1);
+    }
+
+    #[test]
+    fn differences_are_summed_and_the_first_worst_is_named() {
+        let block = |squared: f64, reference: f64, worst: f64, place: u64| {
+            [
+                squared.to_bits(),
+                reference.to_bits(),
+                worst.to_bits(),
+                place,
+            ]
+            .map(u64::to_le_bytes)
+            .concat()
+        };
+        let results = [
+            block(1.0, 30.0, 0.5, 25),
+            block(0.0, 0.0, -1.0, u64::MAX),
+            block(3.0, 34.0, 0.5, 13),
+        ]
+        .concat();
+        let found = Kernels::difference(&results, 10);
+        // √(4 / 64).
+        assert_eq!(found.relative, 0.25);
+        assert_eq!((found.worst, found.place), (0.5, (1, 3)));
+        let same = Kernels::difference(&block(0.0, 0.0, 0.0, 0), 10);
+        assert_eq!((same.relative, same.worst), (0.0, 0.0));
+    }
+}
