@@ -70,6 +70,11 @@ if wants faults; then
         --inject delay:1:3
     step 40 4 "memory that does not suffice" "$duet" gpu run $small --strategy fusion-alltoall \
         --inject memory:1MiB
+    # Queues that fill up, without and with a flag that never comes.
+    full="--op ag-gemm -m 16384 -n 512 -k 256 --ranks 8 --strategy interdecom:d=64,comm=direct"
+    [ "$gpus" -ge 2 ] && full="$full --path host --chunk 4KiB"
+    step 120 0 "full queues" "$duet" gpu run $full --rounds 2 --replays 1
+    step 60 4 "full queues that stand still" "$duet" gpu run $full --rounds 0 --limit 2 --inject drop-flag:0
     step 40 4 "hidden GPUs" env CUDA_VISIBLE_DEVICES= "$duet" gpu run $small --strategy sequential
     # A dependency removed by hand: the verifier notices, and without it the results do.
     "$duet" simulate -t h200-pair --op ag-gemm -m 8192 -n 512 -k 4096 --tp 2 \
@@ -101,11 +106,8 @@ if wants time; then
             --pins "$out/pins.json" -t h200-pair --predict --trace "$out/trace.json" \
             --rows "$out/predicted-$turn.csv"
     done
-    # More steps in a stream than a driver queues.
     step 120 0 "a hundred in a row" "$duet" gpu run --op ag-gemm -m 1024 -n 1024 -k 512 --ranks 2 \
         --strategy interdecom:d=16,comm=direct --repeats 100 --rounds 5
-    step 40 4 "a hang with full queues" "$duet" gpu run --op ag-gemm -m 16384 -n 512 -k 256 --ranks 8 \
-        --strategy interdecom:d=128,comm=direct --path host --chunk 4KiB --rounds 0 --limit 2 --inject drop-flag:0
     step 120 0 "GEMM+RS, ten in a row" "$duet" gpu run --op gemm-rs -m 8192 -n 8192 -k 16384 --ranks 2 \
         --strategy sequential --strategy interdecom:d=2 --repeats 10 --rows "$out/gemm-rs.csv"
     if python3 -c 'import torch' 2>/dev/null; then

@@ -45,6 +45,11 @@ fn wrong_arguments_are_refused_before_any_gpu_is_asked_for() {
         ),
         (format!("gpu run {SMALL}"), 2, "--strategy"),
         (
+            format!("gpu run {SMALL} --strategy sequential --predict"),
+            2,
+            "--topology",
+        ),
+        (
             "gpu run --schedule no-such-file.json".to_owned(),
             3,
             "cannot read `no-such-file.json`",

@@ -17,8 +17,9 @@ use crate::cli::error::Failure;
 use crate::cli::output::{Format, OutputArgs};
 use crate::cli::progress::Progress;
 use crate::device::DType;
+use crate::gpu::GpuError;
 use crate::gpu::campaign::{Case, Prepared, Trial, lower_for, machine_topology, prepare, rehearse};
-use crate::gpu::compare::{fill, fill_all};
+use crate::gpu::compare::{Checker, Verdict, fill, fill_all};
 use crate::gpu::exec::{Faults, Machine, Run};
 use crate::gpu::plan::Plan;
 use crate::gpu::timing::{Columns, Row, Sample, Timer, copy_plan, gemm_plan, header};
@@ -248,12 +249,7 @@ fn check(
     for variant in variants {
         step(format!("checking `{}`", variant.columns.variant));
         let verdict = rehearse(machine, &variant.prepared, args.seed, &trial)?;
-        if let Some(wrong) = &verdict.wrong {
-            return Err(Failure::Validation(format!(
-                "error: `{}` computes a wrong result: {wrong}\n  help: `duet gpu check` tests the machine; a schedule from a file may lack a dependency",
-                variant.columns.variant
-            )));
-        }
+        right(variant, &verdict)?;
         variant.columns.error = Some(verdict.relative);
         variant.verdict = Some(verdict);
     }
@@ -352,7 +348,42 @@ fn measure<'m>(
             progress.step();
         }
     }
+    if !args.no_check {
+        step("checking what was timed".to_owned());
+        variants
+            .iter()
+            .try_for_each(|variant| checked(args, variant))?;
+    }
     Ok(references)
+}
+
+/// Compares the results of a run as it was timed, without delays; not where the memory for
+/// references is missing.
+fn checked(args: &RunArgs, variant: &Variant<'_>) -> Result<(), Failure> {
+    let Some(timer) = &variant.timer else {
+        return Ok(());
+    };
+    let run = timer.run();
+    let checker = match Checker::new(run) {
+        Err(GpuError::Memory { .. }) => return Ok(()),
+        checker => checker?,
+    };
+    let (parity, seed) = (run.next_parity(), args.seed.wrapping_add(1));
+    fill(run, parity, seed)?;
+    timer.once(1)?;
+    let verdict = checker.check(run, parity, seed)?;
+    right(variant, &verdict)
+}
+
+/// A wrong result as a failure.
+fn right(variant: &Variant<'_>, verdict: &Verdict) -> Result<(), Failure> {
+    match &verdict.wrong {
+        None => Ok(()),
+        Some(wrong) => Err(Failure::Validation(format!(
+            "error: `{}` computes a wrong result: {wrong}\n  help: `duet gpu check` tests the machine; a schedule from a file may lack a dependency",
+            variant.columns.variant
+        ))),
+    }
 }
 
 fn keep(variant: &mut Variant<'_>, sample: &Sample, product: Option<f64>) {

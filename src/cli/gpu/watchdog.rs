@@ -7,7 +7,7 @@ use std::time::Duration;
 use crate::gpu::raw::exit_now;
 
 /// How long the orderly end of the process may take, which waits for the driver's.
-const PATIENCE: Duration = Duration::from_secs(20);
+const PATIENCE: Duration = Duration::from_secs(60);
 
 /// Watches the steps of a command, and after it is dropped the end of the process.
 pub struct Watchdog {

@@ -88,8 +88,16 @@ pub fn single(bench: &Bench) -> Result<String, GpuError> {
     let gemm = time(bench, || {
         gemms.run(bench.stream(), &problem, matrices, workspace)
     })?;
-    let (from, to) = (bench.at(0, BYTES)?, bench.at(BYTES, BYTES)?);
     let all = bench.gpu.attributes().sms;
+    let half = Problem {
+        sms: all / 2,
+        ..problem
+    };
+    gemms.choose(half, Pick::Heuristic, None)?;
+    let fewer = time(bench, || {
+        gemms.run(bench.stream(), &half, matrices, workspace)
+    })?;
+    let (from, to) = (bench.at(0, BYTES)?, bench.at(BYTES, BYTES)?);
     let rate = |seconds: f64| BYTES as f64 / seconds / 1e9;
     let engine = time(bench, || bench.stream().copy(from, to))?;
     let mut kernels = Vec::new();
@@ -108,11 +116,13 @@ pub fn single(bench: &Bench) -> Result<String, GpuError> {
     let megahertz = f64::from(words[0]) / f64::from(words[2].max(1)) * 1e3;
     let flops = 2.0 * (edge as f64).powi(3);
     Ok(format!(
-        "8192³ bf16 {:.0} µs = {:.0} TFLOP/s ({}; first guess {}); local copy {:.0} GB/s by the driver, by blocks {} GB/s; {megahertz:.0} MHz",
+        "8192³ bf16 {:.0} µs = {:.0} TFLOP/s ({}; first guess {}; asked for {} of {all} SMs {:.2} × as long); local copy {:.0} GB/s by the driver, by blocks {} GB/s; {megahertz:.0} MHz",
         gemm * 1e6,
         flops / gemm / 1e12,
         chosen.config,
         guess.config,
+        half.sms,
+        fewer / gemm,
         rate(engine),
         kernels.join(", "),
     ))
