@@ -154,19 +154,35 @@ fn from_file<'t>(
 /// # Errors
 /// [`Failure::Input`] with the place and what to do.
 pub fn read_schedule(path: &Path, topology: &Topology) -> Result<Schedule, Failure> {
+    let schedule = schedule_file(path)?;
+    placed(topology, &schedule.placement)?;
+    Ok(schedule)
+}
+
+/// That `topology` has the GPUs of `placement`.
+///
+/// # Errors
+/// [`Failure::Input`] if not.
+pub fn placed(topology: &Topology, placement: &[u32]) -> Result<(), Failure> {
+    let gpus = topology.gpus.len();
+    match placement.iter().find(|gpu| **gpu as usize >= gpus) {
+        None => Ok(()),
+        Some(gpu) => Err(Failure::Input(format!(
+            "error: a rank is placed on GPU {gpu}, but {} has {gpus} GPUs\n  help: give a larger topology with `-t`, or change the placement",
+            topology.name
+        ))),
+    }
+}
+
+/// A schedule from a file, for any GPUs.
+///
+/// # Errors
+/// [`Failure::Input`] with the place and what to do.
+pub fn schedule_file(path: &Path) -> Result<Schedule, Failure> {
     let bytes = read_file(path, LARGEST).map_err(|error| {
         Failure::Input(format!("error: cannot read `{}`: {error}", path.display()))
     })?;
     let name = path.display().to_string();
     let text = decode(&name, &bytes).map_err(|error| Failure::input(&error))?;
-    let schedule = schedule::json::read(text, &name).map_err(|error| Failure::input(&error))?;
-    let gpus = topology.gpus.len();
-    if let Some(gpu) = schedule.placement.iter().find(|gpu| **gpu as usize >= gpus) {
-        return Err(Failure::Input(format!(
-            "error: `{}` places a rank on GPU {gpu}, but {} has {gpus} GPUs\n  help: give a larger topology with `-t`, or change the placement",
-            path.display(),
-            topology.name
-        )));
-    }
-    Ok(schedule)
+    schedule::json::read(text, &name).map_err(|error| Failure::input(&error))
 }

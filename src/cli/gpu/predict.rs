@@ -11,14 +11,9 @@ use crate::gpu::compare::fill;
 use crate::gpu::exec::{Faults, Machine, Run};
 use crate::gpu::plan;
 use crate::gpu::timing::{Timer, trace};
-use crate::input::{decode, read_file};
-use crate::schedule::{self, Schedule};
 use crate::sim::{self, LaunchMode, Options};
 use crate::timeline::Timeline;
 use crate::topology::Topology;
-
-/// Largest schedule file \[bytes\].
-const LARGEST: u64 = 1 << 30;
 
 /// The simulated timeline of a variant with the same placement; `None` where transfers go a way that
 /// the simulator does not choose.
@@ -48,21 +43,6 @@ pub fn predict(
             variant.columns.variant
         ))
     })
-}
-
-/// That `topology` has the GPUs of `placement`.
-///
-/// # Errors
-/// [`Failure::Input`] if not.
-pub fn placed(topology: &Topology, placement: &[u32]) -> Result<(), Failure> {
-    let gpus = topology.gpus.len();
-    match placement.iter().find(|gpu| **gpu as usize >= gpus) {
-        None => Ok(()),
-        Some(gpu) => Err(Failure::Input(format!(
-            "error: a rank is on GPU {gpu}, but {} has {gpus} GPUs\n  help: give a larger topology with `-t`, or change the placement",
-            topology.name
-        ))),
-    }
 }
 
 /// Performs a variant once more and writes when each task ran, beside the simulator's view.
@@ -95,18 +75,6 @@ pub fn write_trace(
     crate::report::trace::write_all(&mut bytes, topology, schedule, &all)
         .map_err(|error| Failure::Internal(format!("error: cannot write the trace: {error}")))?;
     write_file(path, &bytes)
-}
-
-/// A schedule from a file.
-///
-/// # Errors
-/// [`Failure::Input`] with the place and what to do.
-pub fn read_schedule(path: &Path) -> Result<Schedule, Failure> {
-    let name = path.display().to_string();
-    let bytes = read_file(path, LARGEST)
-        .map_err(|error| Failure::Input(format!("error: cannot read `{name}`: {error}")))?;
-    let text = decode(&name, &bytes).map_err(|error| Failure::input(&error))?;
-    schedule::json::read(text, &name).map_err(|error| Failure::input(&error))
 }
 
 /// A file that cannot be written.

@@ -9,13 +9,14 @@ use std::time::Duration;
 use clap::Args;
 
 use super::plan::LoweringArgs;
-use super::predict::{placed, predict, read_schedule, write_trace, written};
+use super::predict::{predict, write_trace, written};
 use super::run_output::{References, Variant, csv, table, value};
 use super::settings::{UseArgs, read_list};
 use crate::cli::args::OperatorArgs;
 use crate::cli::error::Failure;
 use crate::cli::output::{Format, OutputArgs};
 use crate::cli::progress::Progress;
+use crate::cli::simulate::{placed, schedule_file};
 use crate::device::DType;
 use crate::gpu::GpuError;
 use crate::gpu::campaign::{Case, Prepared, Trial, lower_for, machine_topology, prepare, rehearse};
@@ -92,7 +93,7 @@ pub fn run(args: &RunArgs) -> Result<(), Failure> {
     for text in &args.strategy {
         strategy::parse(text).map_err(|error| Failure::Usage(format!("error: {error}")))?;
     }
-    let given = args.schedule.as_deref().map(read_schedule).transpose()?;
+    let given = args.schedule.as_deref().map(schedule_file).transpose()?;
     let ranks = match &given {
         Some(schedule) => schedule.operator.tp,
         None => args.operator.tp.unwrap_or(2),

@@ -6,11 +6,10 @@ use crate::gpu::GpuError;
 use crate::gpu::exec::{Device, Run};
 use crate::gpu::kernels::{COMPARE_BYTES, Kernels, MOST, Matrix};
 use crate::gpu::lt::{Pick, Problem, WORKSPACE};
+use crate::gpu::plan::LEADING;
 use crate::gpu::raw::{Memory, Region};
 use crate::schedule::{Role, Schedule, TensorId};
 
-/// Leading dimensions are multiples of this, as in the arenas.
-const LEADING: u64 = 64;
 /// Elements of each output buffer that the host computes.
 const SPOTS: u32 = 8;
 

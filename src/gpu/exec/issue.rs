@@ -9,7 +9,7 @@ use crate::gpu::GpuError;
 use crate::gpu::kernels::Matrix;
 use crate::gpu::plan::{Area, CallId, Mode, StreamId, What};
 use crate::gpu::raw::nccl::{Call, Op};
-use crate::gpu::raw::{Copy2d, Event, Region};
+use crate::gpu::raw::{Copy2d, Event, Region, patiently};
 use crate::schedule::CollectiveKind;
 
 /// Longest delay before a run's streams, and before one of its steps, in a shaken run.
@@ -163,7 +163,7 @@ impl Run<'_> {
             Before::Mark => {}
             Before::Wait => {
                 let limit = self.machine.settings().limit;
-                if !Self::poll(limit, || lane.mark.passed())? {
+                if !patiently(limit, || lane.mark.passed())? {
                     return Err(self.hang());
                 }
             }

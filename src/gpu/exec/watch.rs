@@ -1,10 +1,11 @@
 //! The watchdog.
 
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use super::Run;
 use crate::gpu::GpuError;
 use crate::gpu::plan::{FlagId, Plan, What};
+use crate::gpu::raw::patiently;
 use crate::schedule::{Schedule, TaskId};
 
 /// Added to the epoch of a run that is given up: later than all, in cyclic order.
@@ -64,7 +65,7 @@ impl Run<'_> {
     pub fn finish(&self) -> Result<(), GpuError> {
         self.machine.usable()?;
         let limit = self.machine.settings().limit;
-        if Self::poll(limit, || self.done.passed())? {
+        if patiently(limit, || self.done.passed())? {
             for lane in &self.lanes {
                 lane.clear();
             }
@@ -80,7 +81,7 @@ impl Run<'_> {
         let report = self.report();
         let opened = self.open_all();
         // A part of a run may not have been enqueued, so it is no matter of the event of its end.
-        let ended = opened.and_then(|()| Self::poll(GRACE, || self.idle()));
+        let ended = opened.and_then(|()| patiently(GRACE, || self.idle()));
         if !matches!(ended, Ok(true)) {
             for device in self.machine.devices() {
                 device.gpu.lose();
@@ -100,26 +101,6 @@ impl Run<'_> {
         for lane in &self.lanes {
             if !lane.stream.is_idle()? {
                 return Ok(false);
-            }
-        }
-        Ok(true)
-    }
-
-    /// Asks until `done` says yes; whether it does so within `limit`.
-    pub(super) fn poll(
-        limit: Duration,
-        done: impl Fn() -> Result<bool, GpuError>,
-    ) -> Result<bool, GpuError> {
-        const EAGER: Duration = Duration::from_millis(2);
-        let begin = Instant::now();
-        while !done()? {
-            let passed = begin.elapsed();
-            if passed > limit {
-                return Ok(false);
-            }
-            match passed > EAGER {
-                true => std::thread::sleep(Duration::from_micros(50)),
-                false => std::hint::spin_loop(),
             }
         }
         Ok(true)
@@ -194,7 +175,7 @@ impl Drop for Run<'_> {
             return;
         }
         let limit = self.machine.settings().limit + GRACE;
-        if !matches!(Self::poll(limit, || self.idle()), Ok(true)) {
+        if !matches!(patiently(limit, || self.idle()), Ok(true)) {
             for device in self.machine.devices() {
                 device.gpu.lose();
             }

@@ -5,9 +5,9 @@ use crate::schedule::{Schedule, Slice};
 
 /// Leading dimensions are multiples of this many elements, so that every row of a bf16 matrix
 /// begins at a multiple of 128 bytes.
-const LEADING: u64 = 64;
+pub const LEADING: u64 = 64;
 /// Buffers begin at multiples of this many bytes, as the driver's allocations do.
-const ALIGNMENT: u64 = 256;
+pub const ALIGNMENT: u64 = 256;
 
 /// The layout of all buffers.
 #[derive(Debug)]

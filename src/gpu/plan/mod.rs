@@ -56,6 +56,7 @@ mod tests;
 
 mod transfer;
 
+pub use arena::{ALIGNMENT, LEADING};
 pub use lower::{LowerError, MOST_STREAMS, lower};
 pub use options::{Flags, Library, Mode, Options, Path};
 

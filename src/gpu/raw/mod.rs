@@ -29,7 +29,7 @@ pub use gpu::{Attributes, Gpu, Peer};
 pub use graph::{Graph, GraphExec};
 pub use memory::{Memory, Pinned, Region};
 pub use module::{Args, Kernel, Launch, Module, Resources};
-pub use stream::{Priority, Stream};
+pub use stream::{Priority, Stream, patiently};
 pub use transfer::Copy2d;
 
 use std::ffi::{CStr, c_char, c_int};

@@ -181,28 +181,45 @@ impl Drop for Stream {
     }
 }
 
-/// Asks until `done` says yes: without pause at first, so that short work is seen at once.
-pub(super) fn poll(
-    gpu: &Gpu,
+/// Asks until `done` says yes: without pause at first, so that short work is seen at once. Whether it
+/// does within `limit`.
+///
+/// # Errors
+/// Those of `done`.
+pub fn patiently(
     limit: Duration,
-    what: &str,
     done: impl Fn() -> Result<bool, GpuError>,
-) -> Result<(), GpuError> {
+) -> Result<bool, GpuError> {
     const EAGER: Duration = Duration::from_millis(2);
     let begin = Instant::now();
     while !done()? {
         let passed = begin.elapsed();
         if passed > limit {
-            gpu.lose();
-            return Err(GpuError::Timeout {
-                what: what.to_owned(),
-                limit,
-            });
+            return Ok(false);
         }
         match passed > EAGER {
             true => std::thread::sleep(Duration::from_micros(50)),
             false => std::hint::spin_loop(),
         }
     }
-    Ok(())
+    Ok(true)
+}
+
+/// The same; a GPU that does not answer in time is lost.
+pub(super) fn poll(
+    gpu: &Gpu,
+    limit: Duration,
+    what: &str,
+    done: impl Fn() -> Result<bool, GpuError>,
+) -> Result<(), GpuError> {
+    match patiently(limit, done)? {
+        true => Ok(()),
+        false => {
+            gpu.lose();
+            Err(GpuError::Timeout {
+                what: what.to_owned(),
+                limit,
+            })
+        }
+    }
 }

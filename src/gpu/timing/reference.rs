@@ -1,15 +1,11 @@
 //! Plans to compare with: the ranks' unsplit products, and one plain copy.
 
 use crate::gpu::plan::{
-    Area, Arena, EventId, Fork, Gpu, Mode, Place, Plan, Step, Stream, StreamId, What,
+    ALIGNMENT, Area, Arena, EventId, Fork, Gpu, LEADING, Mode, Place, Plan, Step, Stream, StreamId,
+    What,
 };
 use crate::operator::Operator;
 use crate::schedule::{Schedule, TaskId};
-
-/// Elements to which leading dimensions are rounded, and bytes to which matrices are, as in plans
-/// of schedules.
-const LEADING: u64 = 64;
-const ALIGNMENT: u64 = 256;
 
 struct Writer {
     plan: Plan,
