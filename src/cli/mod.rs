@@ -30,6 +30,9 @@ use clap::{Parser, Subcommand};
 
 use error::Failure;
 
+/// More threads than this, and than there are cores, would spend minutes looking for work.
+const USEFUL_THREADS: usize = 128;
+
 /// Which way of overlapping communication with computation is fastest on this machine, by how
 /// much, and why.
 #[derive(Parser, Debug)]
@@ -98,8 +101,9 @@ pub fn main() -> ExitCode {
 
 fn run(cli: Cli) -> Result<(), Failure> {
     if let Some(threads) = cli.threads {
+        let cores = std::thread::available_parallelism().map_or(1, usize::from);
         rayon::ThreadPoolBuilder::new()
-            .num_threads(usize::from(threads))
+            .num_threads(usize::from(threads).min(cores.max(USEFUL_THREADS)))
             .build_global()
             .map_err(|error| {
                 Failure::Internal(format!("error: cannot start {threads} threads: {error}"))
