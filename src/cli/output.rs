@@ -138,16 +138,22 @@ pub fn print(bytes: &[u8]) -> Result<(), Failure> {
 /// Writes a file by way of a temporary one beside it, so that no reader sees half of it.
 ///
 /// # Errors
-/// [`Failure::Input`] when the file cannot be written.
+/// [`Failure::Input`] when the file cannot be written, [`Failure::Internal`] when there is no room.
 pub fn write_file(path: &Path, bytes: &[u8]) -> Result<(), Failure> {
     let fail = |error: std::io::Error| {
         // The plain reason: the temporary file's name, which `tempfile` adds, would only confuse.
         let text = error.to_string();
-        let error = text.split(" at path ").next().unwrap_or(&text);
-        Failure::Input(format!(
-            "error: cannot write `{}`: {error}\n  help: name a file in a folder that exists and is writable",
+        let reason = text.split(" at path ").next().unwrap_or(&text);
+        let text = format!(
+            "error: cannot write `{}`: {reason}\n  help: ",
             path.display()
-        ))
+        );
+        match error.kind() {
+            ErrorKind::StorageFull | ErrorKind::QuotaExceeded | ErrorKind::FileTooLarge => {
+                Failure::Internal(text + "make room and run the same command again")
+            }
+            _ => Failure::Input(text + "name a file in a folder that exists and is writable"),
+        }
     };
     // Renaming onto a device or a pipe would replace it; those are written in place.
     if path.exists() && !path.is_file() {

@@ -72,4 +72,12 @@ fn a_full_disk_is_said_and_nothing_written_is_lost() {
     let text = String::from_utf8(again.stdout).unwrap();
     assert!(text.contains("of them from an earlier run"), "{text}");
     assert_eq!(fs::read(out.join("results.csv")).unwrap(), whole());
+    // The figures do not fit either; the table stays.
+    fs::remove_dir_all(out.join("plots")).unwrap();
+    let full = run("ulimit -f 12;");
+    let text = String::from_utf8(full.stderr).unwrap();
+    assert_eq!(full.status.code(), Some(1), "{text}");
+    assert!(text.contains(".svg`: File too large"), "{text}");
+    assert!(text.contains("help: make room"), "{text}");
+    assert_eq!(fs::read(out.join("results.csv")).unwrap(), whole());
 }
