@@ -100,7 +100,7 @@ pub fn merge(paths: &[PathBuf], out: Option<&Path>) -> Result<Merged, MergeError
     complete(&parts)?;
     let stamp = Stamp {
         shard: None,
-        rows: parts.iter().map(|part| part.stamp.rows).sum(),
+        rows: (parts.iter()).fold(0, |rows, part| part.stamp.rows.saturating_add(rows)),
         ..parts[0].stamp.clone()
     };
     let store = Store::open(&out, RESULTS)?;
@@ -324,7 +324,7 @@ fn join(
         }
     }
     for lines in &sources {
-        if !lines.line.is_empty() || lines.number != lines.part.stamp.rows + 2 {
+        if !lines.line.is_empty() || lines.number != lines.part.stamp.rows.saturating_add(2) {
             return Err(lines.damaged(&format!(
                 "the shard should have {} rows",
                 lines.part.stamp.rows

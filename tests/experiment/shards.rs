@@ -146,3 +146,21 @@ fn a_folder_with_another_table_is_not_overwritten() {
     );
     assert_eq!(fs::read(folder.path().join("results.csv")).unwrap(), before);
 }
+
+#[test]
+fn a_stamp_with_absurd_numbers_is_an_answer() {
+    for (key, words) in [("rows", "rows"), ("cases", "case 13 should stand here")] {
+        let folder = all(2);
+        for index in 1..=2 {
+            let path = folder
+                .path()
+                .join(format!("results.shard-{index}-of-2.run.json"));
+            let text = std::fs::read_to_string(&path).unwrap();
+            let mut stamp: serde_json::Value = serde_json::from_str(&text).unwrap();
+            stamp[key] = u64::MAX.into();
+            std::fs::write(&path, stamp.to_string()).unwrap();
+        }
+        let text = said(&[folder.path().to_owned()]);
+        assert!(text.contains(words), "{text}");
+    }
+}
