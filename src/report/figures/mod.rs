@@ -88,7 +88,11 @@ pub fn named(names: Option<&[String]>) -> Result<Vec<Figure>, UnknownFigure> {
             remedy: did_you_mean(name, registry().iter().map(|figure| figure.name)),
         })
     };
-    names.iter().map(one).collect()
+    let figures = names.iter().map(one).collect::<Result<Vec<_>, _>>()?;
+    // Each once, however often it is asked for.
+    let again = |at: usize| figures[..at].iter().any(|f| f.name == figures[at].name);
+    let first = (0..figures.len()).filter(|&at| !again(at));
+    Ok(first.map(|at| figures[at]).collect())
 }
 
 /// Draws figures.
