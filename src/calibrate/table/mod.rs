@@ -35,7 +35,9 @@ const LARGEST: u64 = 256 << 20;
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum TableError {
     /// The file cannot be read.
-    #[error("cannot read `{file}`: {reason}")]
+    #[error(
+        "cannot read `{file}`: {reason}\n  help: give a CSV file, e.g. the `results.csv` that `duet run` wrote"
+    )]
     Unreadable { file: String, reason: String },
     /// The file has mistakes; all are rendered.
     #[error("{0}")]

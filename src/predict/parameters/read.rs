@@ -16,7 +16,9 @@ const LARGEST: u64 = 16 << 20;
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ParametersError {
     /// The file cannot be read.
-    #[error("cannot read the parameters `{path}`: {reason}")]
+    #[error(
+        "cannot read the parameters `{path}`: {reason}\n  help: give the file that `duet fit` wrote with `--out`"
+    )]
     Unreadable { path: String, reason: String },
     /// The file has mistakes; all are rendered.
     #[error("{0}")]
