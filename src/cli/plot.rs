@@ -44,7 +44,7 @@ pub fn run(args: &PlotArgs) -> Result<(), Failure> {
     let Some(path) = args.results.as_ref().filter(|_| !args.list) else {
         return list(args.format);
     };
-    let table = table(path);
+    let table = Results::find(path).map_err(|error| Failure::input(&error))?;
     let experiment = find(args, &table)?;
     let results = Results::read(&table).map_err(|error| Failure::input(&error))?;
     let products = Products::new(&experiment, &results, &figures(&args.figure, &experiment)?)?;
@@ -88,18 +88,6 @@ pub fn run(args: &PlotArgs) -> Result<(), Failure> {
                 .collect();
             print(format!("written\n{lines}").as_bytes())
         }
-    }
-}
-
-/// The table in a folder, or the file itself.
-fn table(path: &Path) -> PathBuf {
-    if !path.is_dir() {
-        return path.to_owned();
-    }
-    let parquet = path.join("results.parquet");
-    match parquet.exists() {
-        true => parquet,
-        false => path.join("results.csv"),
     }
 }
 

@@ -56,11 +56,10 @@ pub struct RunArgs {
 
 impl From<RunError> for Failure {
     fn from(error: RunError) -> Self {
-        let text = format!("error: {error}");
         match error {
             // The machine ran out of something.
-            RunError::Write { .. } => Self::Internal(text),
-            _ => Self::Input(text),
+            RunError::Write { .. } => Self::Internal(format!("error: {error}")),
+            _ => Self::input(&error),
         }
     }
 }
@@ -76,6 +75,12 @@ impl Observer for Progress {
 }
 
 pub fn run(args: &RunArgs) -> Result<(), Failure> {
+    if args.shard.is_some() && args.results == Form::Parquet {
+        return Err(Failure::Usage(
+            "error: parts are written as CSV\n  help: join them with `duet merge`, then `duet run … --results parquet` converts the whole"
+                .to_owned(),
+        ));
+    }
     let experiment = products::read(&args.experiment)?;
     if args.dry_run {
         return dry(&experiment, args.shard);

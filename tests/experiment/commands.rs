@@ -114,6 +114,8 @@ fn mistakes_have_their_codes_and_remedies() {
     );
     let text = said(path, "run small.yaml --shard 5/4", 2);
     assert!(text.contains("write I/N with I from 1 to N"), "{text}");
+    let text = said(path, "run small.yaml --shard 1/4 --results parquet", 2);
+    assert!(text.contains("help: join them with `duet merge`"), "{text}");
     let text = said(path, "run small.yaml --out small.yaml", 3);
     assert!(
         text.contains("cannot write in the folder `small.yaml`: it is a file\n  help:"),

@@ -59,6 +59,8 @@ fn results_are_drawn_again_alone_and_as_bitmaps() {
             results,
             "--figure",
             "strategies",
+            "--figure",
+            "strategies",
             "--png",
             "--out",
             "drawn",
@@ -91,9 +93,25 @@ fn mistakes_are_told() {
     let text = duet(path, &["plot", "results/small", "--figure", "strategys"], 2);
     assert!(text.contains("did you mean `strategies`?"), "{text}");
     let text = duet(path, &["plot", "nowhere"], 3);
+    assert!(
+        text.contains("cannot read the results `nowhere`: there is no such file or folder"),
+        "{text}"
+    );
+    let table = fs::read_to_string(path.join("results/small/results.csv")).unwrap();
+    fs::write(path.join("bare.csv"), &table).unwrap();
+    let text = duet(path, &["plot", "bare.csv"], 3);
     assert!(text.contains("--experiment FILE"), "{text}");
-    let text = duet(path, &["plot", "nowhere", "--experiment", "small.yaml"], 3);
-    assert!(text.contains("cannot read the results `nowhere`"), "{text}");
+    let edited = table.replacen("fusion-ring", "fusion-rink", 1);
+    fs::write(path.join("bare.csv"), edited).unwrap();
+    let text = duet(path, &["plot", "bare.csv", "--experiment", "small.yaml"], 3);
+    assert!(
+        text.contains(" --> bare.csv:") && text.contains("did you mean `fusion-ring`?"),
+        "{text}"
+    );
+    fs::create_dir(path.join("stopped")).unwrap();
+    fs::write(path.join("stopped/results.csv.partial"), &table).unwrap();
+    let text = duet(path, &["plot", "stopped"], 3);
+    assert!(text.contains("is not finished"), "{text}");
     fs::write(path.join("file"), "").unwrap();
     let text = duet(path, &["plot", "results/small", "--out", "file/plots"], 3);
     assert!(

@@ -135,6 +135,46 @@ fn a_finished_table_that_lost_a_row_is_refused() {
 }
 
 #[test]
+fn a_finished_table_that_was_edited_is_refused_where_it_differs() {
+    let edits = [
+        (
+            "operators,2,a6000",
+            "operators,3,a6000",
+            "is not case 2 under sequential",
+        ),
+        (
+            "operators,1,a6000-pairs-4",
+            "operators,1,other",
+            "row 1 is not case 1",
+        ),
+        (
+            ",interdecom:d=4,",
+            ",interdecom:d=16,",
+            "is not case 1 under interdecom:d=4",
+        ),
+    ];
+    for (from, to, what) in edits {
+        for table in [Table::Csv, Table::Parquet] {
+            let folder = tempfile::tempdir().unwrap();
+            let mut options = options(folder.path());
+            perform(&options).unwrap();
+            let path = folder.path().join("results.csv");
+            let text = fs::read_to_string(&path).unwrap();
+            assert!(text.contains(from), "{text}");
+            fs::write(&path, text.replacen(from, to, 1)).unwrap();
+            options.table = table;
+            let error = perform(&options).unwrap_err();
+            let text = error.to_string();
+            assert!(matches!(error, RunError::Damaged(_)), "{text}");
+            assert!(
+                text.contains("was edited: ") && text.contains(what),
+                "{text}"
+            );
+        }
+    }
+}
+
+#[test]
 fn parquet_and_csv_hold_the_same() {
     let folder = tempfile::tempdir().unwrap();
     let mut options = options(folder.path());

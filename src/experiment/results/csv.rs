@@ -9,8 +9,11 @@ use ::csv::StringRecord;
 
 use super::{HEAD, MIDDLE, Outcome, Results, ResultsError, Row, TAIL};
 use crate::device::DType;
-use crate::operator::{Operator, Shape};
+use crate::input::csv::records;
+use crate::input::{Diagnostic, Diagnostics, decode};
+use crate::operator::{Kind, Operator, OperatorError, Shape};
 use crate::sim::LaunchMode;
+use crate::strategy;
 use crate::units::Bytes;
 
 /// The names of all columns.
@@ -103,12 +106,64 @@ pub(crate) fn read_line(line: &[u8], columns: &Columns, words: &mut Words) -> Op
 
 /// Reads a file written by [`record`]s under a [`header`].
 pub(super) fn read(path: &Path) -> Result<Results, ResultsError> {
-    let shown = path.display().to_string();
-    let file = std::fs::File::open(path).map_err(|error| ResultsError::Unreadable {
-        path: shown.clone(),
+    let unreadable = |error: std::io::Error| ResultsError::Unreadable {
+        path: path.display().to_string(),
         reason: error.to_string(),
-    })?;
-    from_reader(file, &shown)
+    };
+    let file = std::fs::File::open(path).map_err(unreadable)?;
+    from_reader(file).map_err(|mistake| {
+        // Only now the whole text is needed, to show the place.
+        let bytes = std::fs::read(path).map_err(unreadable);
+        bytes.map_or_else(
+            |error| error,
+            |bytes| mistake.show(&path.display().to_string(), &bytes),
+        )
+    })
+}
+
+/// What is wrong on a line.
+#[derive(Debug)]
+struct Mistake {
+    /// From 1.
+    line: u64,
+    /// The cell at fault; `None`: the whole line.
+    cell: Option<usize>,
+    words: String,
+}
+
+impl Mistake {
+    /// The mistake under its line of the file.
+    fn show(&self, file: &str, bytes: &[u8]) -> ResultsError {
+        let text = match decode(file, bytes) {
+            Ok(text) => text,
+            Err(text) => return ResultsError::Invalid(text),
+        };
+        let before = usize::try_from(self.line).unwrap_or(usize::MAX).max(1) - 1;
+        let start = match before.checked_sub(1) {
+            None => 0,
+            Some(nth) => text
+                .match_indices('\n')
+                .nth(nth)
+                .map_or(text.len(), |(at, _)| at + 1),
+        };
+        let line = text[start..].lines().next().unwrap_or("");
+        let cell = self.cell.and_then(|cell| {
+            let record = records(line).next()?.ok()?;
+            Some(record.cells.get(cell)?.span.clone())
+        });
+        let span = cell.unwrap_or(0..line.len());
+        let diagnostic = Diagnostic::from_words(
+            start + span.start..start + span.end,
+            "not as `duet run` writes it",
+            &self.words,
+        );
+        let mut found = Diagnostics::default();
+        found.push(match diagnostic.help.is_empty() {
+            true => diagnostic.help("put it right, or perform it anew: `duet run` with `--fresh`"),
+            false => diagnostic,
+        });
+        ResultsError::Invalid(found.render(file, text))
+    }
 }
 
 /// The lines of a file after its header; a row is a line.
@@ -133,17 +188,14 @@ pub(super) fn count(path: &Path) -> Result<u64, ResultsError> {
     Ok(lines.saturating_sub(1))
 }
 
-fn from_reader(from: impl Read, path: &str) -> Result<Results, ResultsError> {
-    let fail = |line: u64, words: String| ResultsError::Invalid {
-        path: path.to_owned(),
-        line,
-        words,
-    };
+fn from_reader(from: impl Read) -> Result<Results, Mistake> {
+    let fail = |line: u64, cell: Option<usize>, words: String| Mistake { line, cell, words };
     let mut reader = ::csv::ReaderBuilder::new().from_reader(std::io::BufReader::new(from));
     let header = reader
         .headers()
-        .map_err(|error| fail(1, error.to_string()))?;
-    let columns = Columns::of(header).map_err(|words| fail(1, words))?;
+        .map_err(|error| fail(1, None, unread(&error)))?
+        .clone();
+    let columns = Columns::of(&header).map_err(|words| fail(1, None, words))?;
     let mut results = Results {
         sets: columns.sets.clone(),
         axes: columns.axes.clone(),
@@ -156,10 +208,25 @@ fn from_reader(from: impl Read, path: &str) -> Result<Results, ResultsError> {
         match reader.read_record(&mut record) {
             Ok(false) => return Ok(results),
             Ok(true) => {}
-            Err(error) => return Err(fail(line, error.to_string())),
+            Err(error) => return Err(fail(line, None, unread(&error))),
         }
-        let row = columns.row(&record, &mut words);
-        results.rows.push(row.map_err(|words| fail(line, words))?);
+        let row = columns.row(&record, &mut words).map_err(|wrong| {
+            let cell = header.iter().position(|name| name == wrong.column);
+            fail(line, cell, wrong.words)
+        });
+        results.rows.push(row?);
+    }
+}
+
+/// Why a line cannot be read.
+fn unread(error: &::csv::Error) -> String {
+    match error.kind() {
+        ::csv::ErrorKind::UnequalLengths {
+            expected_len, len, ..
+        } => format!(
+            "the row has {len} cells, the header {expected_len}: the file is torn or was edited; `duet run` with `--fresh` writes it anew"
+        ),
+        _ => format!("no line of a table: {error}"),
     }
 }
 
@@ -170,11 +237,32 @@ pub(crate) struct Columns {
     pub(crate) axes: Vec<String>,
 }
 
+/// What is wrong with a row.
+#[derive(Debug)]
+pub(crate) struct Wrong {
+    /// The column at fault.
+    pub(crate) column: String,
+    pub(crate) words: String,
+}
+
+impl Wrong {
+    fn new(column: &str, words: impl Into<String>) -> Self {
+        Self {
+            column: column.to_owned(),
+            words: words.into(),
+        }
+    }
+}
+
 /// Each distinct text once.
 #[derive(Debug, Default)]
 pub(crate) struct Words(BTreeSet<Arc<str>>);
 
 impl Words {
+    fn lacks(&self, text: &str) -> bool {
+        !self.0.contains(text)
+    }
+
     pub(crate) fn get(&mut self, text: &str) -> Arc<str> {
         if let Some(known) = self.0.get(text) {
             return Arc::clone(known);
@@ -213,7 +301,7 @@ impl Columns {
     }
 
     /// One record as a row.
-    pub(crate) fn row(&self, record: &StringRecord, words: &mut Words) -> Result<Row, String> {
+    pub(crate) fn row(&self, record: &StringRecord, words: &mut Words) -> Result<Row, Wrong> {
         let mut fields = record.iter();
         let mut next = || fields.next().unwrap_or("");
         let grid = words.get(next());
@@ -224,7 +312,10 @@ impl Columns {
             let value = next();
             sets.push((!value.is_empty()).then(|| words.get(value)));
         }
-        let kind = next().parse().map_err(|error| format!("{error}"))?;
+        let kind = next();
+        let kind: Kind = kind
+            .parse()
+            .map_err(|error: OperatorError| Wrong::new("operator", error.to_string()))?;
         let [m, n, k, bytes] = [(); 4].map(|()| next());
         let tp = whole("tp", next())?;
         let dtype = next();
@@ -245,17 +336,31 @@ impl Columns {
                 value => Some(whole(name, value)?),
             });
         }
-        let strategy = words.get(next());
+        let strategy = next();
+        if words.lacks(strategy) {
+            strategy::parse(strategy).map_err(|error| Wrong::new(TAIL[0], error.to_string()))?;
+        }
+        let strategy = words.get(strategy);
         let [makespan, unsplit, bound, verified, skipped] = [(); 5].map(|()| next());
         let outcome = match (makespan, skipped) {
-            ("", "") => return Err("neither `makespan_s` nor `skipped` is given".to_owned()),
+            ("", "") => {
+                return Err(Wrong::new(
+                    "makespan_s",
+                    "neither `makespan_s` nor `skipped` is given",
+                ));
+            }
             ("", reason) => Outcome::Skipped(words.get(reason)),
             (makespan, _) => Outcome::Performed {
                 makespan: seconds("makespan_s", makespan)?,
                 verified: match verified {
                     "true" => true,
                     "false" => false,
-                    other => return Err(format!("`verified` is `{other}`, not true or false")),
+                    other => {
+                        return Err(Wrong::new(
+                            "verified",
+                            format!("`verified` is `{other}`, not true or false"),
+                        ));
+                    }
                 },
             },
         };
@@ -266,9 +371,10 @@ impl Columns {
             dtype: DType::ALL
                 .into_iter()
                 .find(|known| known.name() == dtype)
-                .ok_or_else(|| format!("`{dtype}` is no element type"))?,
+                .ok_or_else(|| Wrong::new("dtype", format!("`{dtype}` is no element type")))?,
         };
-        operator.check().map_err(|error| error.to_string())?;
+        let checked = operator.check();
+        checked.map_err(|error| Wrong::new("operator", error.to_string()))?;
         Ok(Row {
             grid,
             case,
@@ -278,7 +384,7 @@ impl Columns {
             launch: LaunchMode::ALL
                 .into_iter()
                 .find(|known| known.name() == launch)
-                .ok_or_else(|| format!("`{launch}` is no launch mode"))?,
+                .ok_or_else(|| Wrong::new("launch", format!("`{launch}` is no launch mode")))?,
             axes: axes.into(),
             strategy,
             outcome,
@@ -291,16 +397,16 @@ impl Columns {
     }
 }
 
-fn whole<T: std::str::FromStr>(name: &str, text: &str) -> Result<T, String> {
+fn whole<T: std::str::FromStr>(name: &str, text: &str) -> Result<T, Wrong> {
     text.parse()
-        .map_err(|_| format!("`{name}` is `{text}`, not a whole number"))
+        .map_err(|_| Wrong::new(name, format!("`{name}` is `{text}`, not a whole number")))
 }
 
-fn seconds(name: &str, text: &str) -> Result<f64, String> {
+fn seconds(name: &str, text: &str) -> Result<f64, Wrong> {
     text.parse()
         .ok()
         .filter(|value: &f64| value.is_finite() && *value >= 0.0)
-        .ok_or_else(|| format!("`{name}` is `{text}`, not a time in seconds"))
+        .ok_or_else(|| Wrong::new(name, format!("`{name}` is `{text}`, not a time in seconds")))
 }
 
 #[cfg(test)]
@@ -316,7 +422,7 @@ b,2,box,,all-gather,,,,1024,4,bf16,graph,,ring,0.000001,0,,false,
 
     #[test]
     fn what_is_read_is_written() {
-        let results = from_reader(TEXT.as_bytes(), "results.csv").unwrap();
+        let results = from_reader(TEXT.as_bytes()).unwrap();
         assert_eq!(results.rows.len(), 3);
         assert_eq!(results.rows[0].makespan(), Some(12e-6));
         assert_eq!(results.rows[1].makespan(), None);
@@ -337,20 +443,28 @@ b,2,box,,all-gather,,,,1024,4,bf16,graph,,ring,0.000001,0,,false,
     fn what_is_wrong_is_said_with_its_line() {
         let said = |from: &str, to: &str| {
             let text = TEXT.replacen(from, to, 1);
-            from_reader(text.as_bytes(), "r.csv")
-                .unwrap_err()
-                .to_string()
+            let mistake = from_reader(text.as_bytes()).unwrap_err();
+            mistake.show("r.csv", text.as_bytes()).to_string()
         };
-        assert_eq!(
-            said("0.000012", "soon"),
-            "r.csv:2: `makespan_s` is `soon`, not a time in seconds"
-        );
-        assert_eq!(said("graph", "grph"), "r.csv:4: `grph` is no launch mode");
+        let shown = said("0.000012", "soon");
         assert!(
-            said("operator,m", "m,operator").starts_with("r.csv:1: the columns are not in order")
+            shown.contains("`soon`, not a time in seconds\n --> r.csv:2:58\n"),
+            "{shown}"
         );
-        assert!(said("strategy", "how").starts_with("r.csv:1: these are not the columns"));
-        assert!(said("0.000012,", "").starts_with("r.csv:2: CSV error"));
+        let marked = shown.lines().nth(4).unwrap_or("");
+        assert!(marked.contains("^^^^ not as"), "{shown}");
+        let shown = said("interdecom:d=32", "interdecom:e=32");
+        assert!(shown.contains("--> r.csv:3:47\n"), "{shown}");
+        assert!(shown.contains("no parameter `e`"), "{shown}");
+        assert!(said("graph", "grph").contains("`grph` is no launch mode\n --> r.csv:4:36\n"));
+        assert!(
+            said("operator,m", "m,operator")
+                .contains("the columns are not in order\n --> r.csv:1:1\n")
+        );
+        assert!(said("strategy", "how").contains("these are not the columns"));
+        let torn = said("0.000012,", "");
+        assert!(torn.contains("18 cells, the header 19"), "{torn}");
+        assert!(torn.contains("--> r.csv:2:1\n"), "{torn}");
         assert!(said(",64,32,16,,4", ",63,32,16,,4").contains("63 cannot be divided"));
     }
 }

@@ -122,12 +122,23 @@ pub enum ResultsError {
     /// The file cannot be read.
     #[error("cannot read the results `{path}`: {reason}")]
     Unreadable { path: String, reason: String },
-    /// A place is not as `duet run` writes it.
-    #[error("{path}:{line}: {words}")]
-    Invalid {
+    /// A place is not as `duet run` writes it; rendered.
+    #[error("{0}")]
+    Invalid(String),
+    /// A row of a Parquet file, counted from 1, is not as `duet run` writes it; 0 is its schema.
+    #[error("`{path}`, row {row}: {words}")]
+    Row {
         path: String,
-        line: u64,
+        row: u64,
         words: String,
+    },
+    /// A row, counted from 1 below the header, is not what the experiment has in its place.
+    #[error("`{path}` was edited: row {row} is not case {case} under {strategy}")]
+    Foreign {
+        path: String,
+        row: u64,
+        case: u32,
+        strategy: String,
     },
     /// Rows were lost or added.
     #[error("`{path}` has {rows} rows, not the {expected} that were written")]
@@ -162,17 +173,26 @@ impl Results {
         }
     }
 
-    /// The result table that `path` stands for.
-    fn find(path: &Path) -> Result<PathBuf, ResultsError> {
+    /// The result table that `path` stands for: itself, or the one in it.
+    ///
+    /// # Errors
+    /// [`ResultsError::Unreadable`] where there is none.
+    pub fn find(path: &Path) -> Result<PathBuf, ResultsError> {
         if !path.is_dir() {
-            return Ok(path.to_owned());
+            return match path.exists() {
+                true => Ok(path.to_owned()),
+                false => Err(ResultsError::Unreadable {
+                    path: path.display().to_string(),
+                    reason: "there is no such file or folder: `duet run` makes one".to_owned(),
+                }),
+            };
         }
         let tables = [Table::Csv, Table::Parquet]
             .map(|table| path.join("results").with_extension(table.ending()));
         let partial = path.join("results.csv.partial").exists();
         tables
             .into_iter()
-            .find(|path| path.exists())
+            .find(|path| path.is_file())
             .ok_or_else(|| ResultsError::Unreadable {
                 path: path.display().to_string(),
                 reason: match partial {

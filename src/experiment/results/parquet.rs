@@ -125,9 +125,9 @@ pub(super) fn read(path: &Path) -> Result<Results, ResultsError> {
         .iter()
         .map(|field| field.name())
         .collect();
-    let fail = |row: usize, words: String| ResultsError::Invalid {
+    let fail = |row: usize, words: String| ResultsError::Row {
         path: shown.clone(),
-        line: row as u64 + 1,
+        row: row as u64,
         words,
     };
     let columns = Columns::of(&header).map_err(|words| fail(0, words))?;
@@ -152,7 +152,7 @@ pub(super) fn read(path: &Path) -> Result<Results, ResultsError> {
         let row = columns.row(&fields, &mut words);
         results
             .rows
-            .push(row.map_err(|words| fail(number + 1, words))?);
+            .push(row.map_err(|wrong| fail(number + 1, wrong.words))?);
     }
     Ok(results)
 }

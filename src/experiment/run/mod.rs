@@ -21,7 +21,7 @@ pub use stamp::Stamp;
 pub use store::RunError;
 pub(super) use store::{RESULTS, Store, stem, temporary};
 
-use super::results::{Outcome, Row, Table};
+use super::results::{Outcome, Results, ResultsError, Row, Table, identity};
 use super::{Case, Experiment};
 
 /// Watches a run.
@@ -76,6 +76,7 @@ pub fn run(
         kept,
     };
     if let Some(path) = store.finished(&stamp, options.table)? {
+        check(experiment, &cases, &path)?;
         return Ok(finished(path, cases.len() as u64));
     }
     let kept = {
@@ -91,6 +92,31 @@ pub fn run(
     };
     let path = store.finish(options.table)?;
     Ok(finished(path, kept))
+}
+
+/// Whether a finished table says in every row what the experiment has in that place.
+fn check(experiment: &Experiment, cases: &[u32], path: &Path) -> Result<(), ResultsError> {
+    let results = Results::read(path)?;
+    let layout = Layout::of(experiment);
+    let mut rows = results.rows.iter().enumerate();
+    for &case in cases {
+        for choice in &*experiment.cases[case as usize].strategies {
+            let strategy = choice.to_string();
+            let none = Outcome::Skipped("".into());
+            let expected = layout.row(experiment, case, &strategy, none, (0.0, None));
+            let found = rows.next();
+            let same = found.is_some_and(|(_, row)| identity(row) == identity(&expected));
+            if !same {
+                return Err(ResultsError::Foreign {
+                    path: path.display().to_string(),
+                    row: found.map_or(results.rows.len(), |(at, _)| at) as u64 + 1,
+                    case: case + 1,
+                    strategy,
+                });
+            }
+        }
+    }
+    Ok(())
 }
 
 fn strategies(experiment: &Experiment, case: u32) -> u64 {
