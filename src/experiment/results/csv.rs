@@ -7,10 +7,9 @@ use std::sync::Arc;
 
 use ::csv::StringRecord;
 
+use super::mistake::Mistake;
 use super::{HEAD, MIDDLE, Outcome, Results, ResultsError, Row, TAIL};
 use crate::device::DType;
-use crate::input::csv::records;
-use crate::input::{Diagnostic, Diagnostics, decode};
 use crate::operator::{Kind, Operator, OperatorError, Shape};
 use crate::sim::LaunchMode;
 use crate::strategy;
@@ -119,51 +118,6 @@ pub(super) fn read(path: &Path) -> Result<Results, ResultsError> {
             |bytes| mistake.show(&path.display().to_string(), &bytes),
         )
     })
-}
-
-/// What is wrong on a line.
-#[derive(Debug)]
-struct Mistake {
-    /// From 1.
-    line: u64,
-    /// The cell at fault; `None`: the whole line.
-    cell: Option<usize>,
-    words: String,
-}
-
-impl Mistake {
-    /// The mistake under its line of the file.
-    fn show(&self, file: &str, bytes: &[u8]) -> ResultsError {
-        let text = match decode(file, bytes) {
-            Ok(text) => text,
-            Err(text) => return ResultsError::Invalid(text),
-        };
-        let before = usize::try_from(self.line).unwrap_or(usize::MAX).max(1) - 1;
-        let start = match before.checked_sub(1) {
-            None => 0,
-            Some(nth) => text
-                .match_indices('\n')
-                .nth(nth)
-                .map_or(text.len(), |(at, _)| at + 1),
-        };
-        let line = text[start..].lines().next().unwrap_or("");
-        let cell = self.cell.and_then(|cell| {
-            let record = records(line).next()?.ok()?;
-            Some(record.cells.get(cell)?.span.clone())
-        });
-        let span = cell.unwrap_or(0..line.len());
-        let diagnostic = Diagnostic::from_words(
-            start + span.start..start + span.end,
-            "not as `duet run` writes it",
-            &self.words,
-        );
-        let mut found = Diagnostics::default();
-        found.push(match diagnostic.help.is_empty() {
-            true => diagnostic.help("put it right, or perform it anew: `duet run` with `--fresh`"),
-            false => diagnostic,
-        });
-        ResultsError::Invalid(found.render(file, text))
-    }
 }
 
 /// The lines of a file after its header; a row is a line.

@@ -5,6 +5,7 @@
 //! it. Where a strategy does not apply, `makespan_s` is empty and `skipped` says why.
 
 mod csv;
+mod mistake;
 mod parquet;
 
 use std::path::{Path, PathBuf};
