@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use ::csv::StringRecord;
 
-use super::mistake::Mistake;
+use super::mistake::{Mistake, Wrong, unread};
 use super::{HEAD, MIDDLE, Outcome, Results, ResultsError, Row, TAIL};
 use crate::device::DType;
 use crate::operator::{Kind, Operator, OperatorError, Shape};
@@ -172,40 +172,11 @@ fn from_reader(from: impl Read) -> Result<Results, Mistake> {
     }
 }
 
-/// Why a line cannot be read.
-fn unread(error: &::csv::Error) -> String {
-    match error.kind() {
-        ::csv::ErrorKind::UnequalLengths {
-            expected_len, len, ..
-        } => format!(
-            "the row has {len} cells, the header {expected_len}: the file is torn or was edited; `duet run` with `--fresh` writes it anew"
-        ),
-        _ => format!("no line of a table: {error}"),
-    }
-}
-
 /// Where the columns stand.
 #[derive(Debug)]
 pub(crate) struct Columns {
     pub(crate) sets: Vec<String>,
     pub(crate) axes: Vec<String>,
-}
-
-/// What is wrong with a row.
-#[derive(Debug)]
-pub(crate) struct Wrong {
-    /// The column at fault.
-    pub(crate) column: String,
-    pub(crate) words: String,
-}
-
-impl Wrong {
-    fn new(column: &str, words: impl Into<String>) -> Self {
-        Self {
-            column: column.to_owned(),
-            words: words.into(),
-        }
-    }
 }
 
 /// Each distinct text once.

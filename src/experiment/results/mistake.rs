@@ -1,4 +1,4 @@
-//! A mistake in a result table, shown under its line.
+//! Mistakes in a result table, shown under their line.
 
 use super::ResultsError;
 use crate::input::csv::records;
@@ -46,5 +46,34 @@ impl Mistake {
             false => diagnostic,
         });
         ResultsError::Invalid(found.render(file, text))
+    }
+}
+
+/// What is wrong with a row.
+#[derive(Debug)]
+pub(crate) struct Wrong {
+    /// The column at fault.
+    pub column: String,
+    pub words: String,
+}
+
+impl Wrong {
+    pub fn new(column: &str, words: impl Into<String>) -> Self {
+        Self {
+            column: column.to_owned(),
+            words: words.into(),
+        }
+    }
+}
+
+/// Why a line cannot be read.
+pub(super) fn unread(error: &::csv::Error) -> String {
+    match error.kind() {
+        ::csv::ErrorKind::UnequalLengths {
+            expected_len, len, ..
+        } => format!(
+            "the row has {len} cells, the header {expected_len}: the file is torn or was edited; `duet run` with `--fresh` writes it anew"
+        ),
+        _ => format!("no line of a table: {error}"),
     }
 }
