@@ -33,6 +33,7 @@ const SHIPPED: &[(&str, &str)] = shipped![
     "h20-nvswitch-8",
     "h200-nvswitch-8",
     "h200-pair",
+    "h200-pair-calibrated",
     "h800-nvswitch-8",
     "l20-pcie-8",
     "l40s-pcie-8",
