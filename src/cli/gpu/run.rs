@@ -162,6 +162,7 @@ pub fn run(args: &RunArgs) -> Result<(), Failure> {
         let prepared = prepared
             .map_err(|error| words(error.to_string()))?
             .map_err(words)?;
+        args.gpus.possible(&name, &prepared.plan, ranks as usize)?;
         variants.push(Variant {
             columns: columns(&machine, case),
             prepared,

@@ -11,7 +11,7 @@ use crate::cli::output::write_file;
 use crate::gpu::Session;
 use crate::gpu::exec::{Faults, Machine, Settings};
 use crate::gpu::lt::{Pick, Pins};
-use crate::gpu::plan::FlagId;
+use crate::gpu::plan::{FlagId, Plan};
 use crate::input::{decode, read_file};
 use crate::schedule::Rank;
 use crate::units::Bytes;
@@ -157,6 +157,29 @@ impl UseArgs {
             }
         }
         faults
+    }
+
+    /// That what is to go wrong is there.
+    ///
+    /// # Errors
+    /// [`Failure::Usage`] for a flag or rank that `name` does not have.
+    pub fn possible(&self, name: &str, plan: &Plan, ranks: usize) -> Result<(), Failure> {
+        let faults = self.faults();
+        let (flags, rank) = (plan.flags.len(), faults.delay.map(|(Rank(rank), _)| rank));
+        let missing = match faults.drop_flag {
+            Some(FlagId(flag)) if flag as usize >= flags => {
+                format!("flag {flag}, but {flags} flags")
+            }
+            _ => match rank {
+                Some(rank) if usize::from(rank) >= ranks => {
+                    format!("rank {rank}, but {ranks} ranks")
+                }
+                _ => return Ok(()),
+            },
+        };
+        Err(Failure::Usage(format!(
+            "error: `{name}` has no {missing}\n  help: `duet gpu plan --steps` lists the flags; graphs and `--flags event` have none"
+        )))
     }
 
     /// Starts the driver and opens the GPUs, in a process that finds its libraries.

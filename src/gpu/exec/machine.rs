@@ -269,6 +269,18 @@ impl<'s> Machine<'s> {
         }
     }
 
+    /// Whether a GPU did not answer in time.
+    pub(super) fn any_lost(&self) -> bool {
+        self.devices.iter().any(|device| device.gpu.is_lost())
+    }
+
+    /// Counts all GPUs as lost: they wait for each other, so that freeing memory on any may block.
+    pub(super) fn lose(&self) {
+        for device in &self.devices {
+            device.gpu.lose();
+        }
+    }
+
     /// Gives the machine up.
     pub(super) fn give_up(&self, reason: &str) {
         *self.unusable.borrow_mut() = Some(reason.to_owned());
@@ -284,6 +296,14 @@ impl<'s> Machine<'s> {
             Some(reason) => Err(GpuError::Unusable {
                 reason: reason.clone(),
             }),
+        }
+    }
+}
+
+impl Drop for Machine<'_> {
+    fn drop(&mut self) {
+        if self.any_lost() {
+            self.lose();
         }
     }
 }

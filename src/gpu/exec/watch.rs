@@ -83,9 +83,7 @@ impl Run<'_> {
         // A part of a run may not have been enqueued, so it is no matter of the event of its end.
         let ended = opened.and_then(|()| patiently(GRACE, || self.idle()));
         if !matches!(ended, Ok(true)) {
-            for device in self.machine.devices() {
-                device.gpu.lose();
-            }
+            self.machine.lose();
         }
         let what = format!("`{}`", self.schedule.strategy);
         self.machine.give_up(&format!("{what} hung ({report})"));
@@ -170,15 +168,9 @@ impl Drop for Run<'_> {
     /// Memory must not be freed under work that an error left behind: what is freed belongs to one
     /// GPU, and the driver waits for that one only, without a limit.
     fn drop(&mut self) {
-        let lost = |device: &super::Device| device.gpu.is_lost();
-        if self.machine.devices().iter().any(lost) {
-            return;
-        }
         let limit = self.machine.settings().limit + GRACE;
-        if !matches!(patiently(limit, || self.idle()), Ok(true)) {
-            for device in self.machine.devices() {
-                device.gpu.lose();
-            }
+        if self.machine.any_lost() || !matches!(patiently(limit, || self.idle()), Ok(true)) {
+            self.machine.lose();
         }
     }
 }
