@@ -98,6 +98,8 @@ if wants time; then
     step 120 0 "GEMM+RS, NCCL with registered buffers, ten in a row" "$duet" gpu run --op gemm-rs -m 8192 \
         -n 8192 -k 16384 --ranks 2 --strategy sequential --library nccl-registered --repeats 10 \
         --rows "$out/gemm-rs-registered.csv"
+    step 120 0 "AG+GEMM, graph with the ends of ranks" "$duet" gpu run --op ag-gemm $shape $list --launch graph \
+        --graph-ends --rows "$out/ag-gemm-graph-ends.csv"
     # Written by the first, taken by the second.
     rm -f "$out/pins.json"
     for turn in written taken; do

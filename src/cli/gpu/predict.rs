@@ -6,6 +6,7 @@ use super::run_output::Variant;
 use crate::cli::args::Launch;
 use crate::cli::error::Failure;
 use crate::cli::output::write_file;
+use crate::device::DType;
 use crate::gpu::campaign::Prepared;
 use crate::gpu::compare::fill;
 use crate::gpu::exec::{Faults, Machine, Run};
@@ -14,6 +15,25 @@ use crate::gpu::timing::{Timer, trace};
 use crate::sim::{self, LaunchMode, Options};
 use crate::timeline::Timeline;
 use crate::topology::Topology;
+
+/// Refuses element types that real GPUs are not asked for.
+///
+/// # Errors
+/// [`Failure::Input`].
+pub fn possible(dtype: DType, fused: bool) -> Result<(), Failure> {
+    let allowed = match fused {
+        true => matches!(dtype, DType::Bf16 | DType::Fp16),
+        false => dtype != DType::Fp8,
+    };
+    match allowed {
+        true => Ok(()),
+        false => Err(Failure::Input(format!(
+            "error: {} cannot be performed on real GPUs\n  help: choose `--dtype bf16` or `--dtype fp16`{}",
+            dtype.name(),
+            if fused { "" } else { " or `--dtype fp32`" }
+        ))),
+    }
+}
 
 /// The simulated timeline of a variant with the same placement; `None` where transfers go a way that
 /// the simulator does not choose.
@@ -61,7 +81,7 @@ pub fn write_trace(
     for parity in 0..2 {
         fill(&run, parity, seed)?;
     }
-    let timer = Timer::new(run)?;
+    let timer = Timer::new(run, false)?;
     timer.once(1)?;
     let timeline = trace(&timer)?;
     let mut all = vec![("measured", &timeline)];

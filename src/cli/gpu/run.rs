@@ -9,7 +9,7 @@ use std::time::Duration;
 use clap::Args;
 
 use super::plan::LoweringArgs;
-use super::predict::{predict, write_trace, written};
+use super::predict::{possible, predict, write_trace, written};
 use super::run_output::{References, Variant, csv, table, value};
 use super::settings::{UseArgs, read_list};
 use crate::cli::args::OperatorArgs;
@@ -17,7 +17,6 @@ use crate::cli::error::Failure;
 use crate::cli::output::{Format, OutputArgs};
 use crate::cli::progress::Progress;
 use crate::cli::simulate::{placed, schedule_file};
-use crate::device::DType;
 use crate::gpu::GpuError;
 use crate::gpu::campaign::{Case, Prepared, Trial, lower_for, machine_topology, prepare, rehearse};
 use crate::gpu::compare::{Checker, Verdict, fill, fill_all};
@@ -76,6 +75,9 @@ pub struct RunArgs {
     /// Time so many runs in a row as one, instead of each alone
     #[arg(long, value_name = "N", default_value = "1", help_heading = "Timing", value_parser = clap::value_parser!(u32).range(1..=1000))]
     repeats: u32,
+    /// Let graphs record when each rank ends (a node more in each stream); streams always do
+    #[arg(long, help_heading = "Timing")]
+    graph_ends: bool,
     /// Write every measurement as a line of CSV as it is made
     #[arg(long, value_name = "FILE", help_heading = "Timing")]
     rows: Option<PathBuf>,
@@ -203,22 +205,6 @@ pub fn run(args: &RunArgs) -> Result<(), Failure> {
     }
 }
 
-/// Element types that real GPUs are asked for.
-fn possible(dtype: DType, fused: bool) -> Result<(), Failure> {
-    let allowed = match fused {
-        true => matches!(dtype, DType::Bf16 | DType::Fp16),
-        false => dtype != DType::Fp8,
-    };
-    match allowed {
-        true => Ok(()),
-        false => Err(Failure::Input(format!(
-            "error: {} cannot be performed on real GPUs\n  help: choose `--dtype bf16` or `--dtype fp16`{}",
-            dtype.name(),
-            if fused { "" } else { " or `--dtype fp32`" }
-        ))),
-    }
-}
-
 fn columns(machine: &Machine<'_>, case: Case) -> Columns {
     let session = machine.session();
     let nvml = session.nvml();
@@ -279,7 +265,7 @@ fn measure<'m>(
         for parity in 0..2 {
             fill_all(&run, parity, args.seed)?;
         }
-        Ok(Some(Timer::new(run)?))
+        Ok(Some(Timer::new(run, false)?))
     };
     let gemm = reference(gemm_plan(&schedule))?;
     let needs_peers = machine.devices().len() > 1 && !machine.all_peers();
@@ -294,7 +280,7 @@ fn measure<'m>(
         for parity in 0..2 {
             fill(&run, parity, args.seed)?;
         }
-        variant.timer = Some(Timer::new(run)?);
+        variant.timer = Some(Timer::new(run, args.graph_ends)?);
     }
     let mut rows = match &args.rows {
         None => None,

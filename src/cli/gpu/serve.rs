@@ -227,7 +227,7 @@ fn timer<'m>(machine: &'m Machine<'m>, case: &Case) -> Result<Timer<'m>, String>
             false => fill(&run, parity, case.seed).map_err(words)?,
         }
     }
-    Timer::new(run).map_err(words)
+    Timer::new(run, false).map_err(words)
 }
 
 #[cfg(test)]

@@ -7,7 +7,7 @@ use super::Run;
 use super::lane::{Before, GRAPH, commands};
 use crate::gpu::GpuError;
 use crate::gpu::kernels::Matrix;
-use crate::gpu::plan::{Area, CallId, Mode, StreamId, What};
+use crate::gpu::plan::{Area, CallId, Mode, Step, StreamId, What};
 use crate::gpu::raw::nccl::{Call, Op};
 use crate::gpu::raw::{Copy2d, Event, Region, patiently};
 use crate::schedule::CollectiveKind;
@@ -32,8 +32,10 @@ pub struct Extras<'a> {
     pub shake: Option<&'a RefCell<fastrand::Rng>>,
     /// By step: recorded in its stream before and after it.
     pub trace: Option<&'a [(Event, Event)]>,
-    /// By stream: recorded behind its last step.
+    /// By stream: recorded behind its last step. In a graph if it was captured with them.
     pub tails: Option<&'a [Event]>,
+    /// Recorded behind the whole run, in the origin.
+    pub end: Option<&'a Event>,
 }
 
 impl Run<'_> {
@@ -61,9 +63,9 @@ impl Run<'_> {
                 origin.wait(&events[self.plan.streams[self.plan.origin.index()].gpu.index()])?;
             }
             graph.launch(origin)?;
-            if let Some(tails) = extras.tails {
-                origin.record(&tails[self.plan.origin.index()])?;
-            }
+        }
+        if let Some(end) = extras.end {
+            origin.record(end)?;
         }
         origin.record(&self.done)
     }
@@ -141,8 +143,12 @@ impl Run<'_> {
             next += count;
         }
         if let Some(tails) = extras.tails {
-            for (lane, tail) in self.lanes.iter().zip(tails) {
-                lane.stream.record(tail)?;
+            for (s, (lane, tail)) in self.lanes.iter().zip(tails).enumerate() {
+                match watched {
+                    true => lane.stream.record(tail)?,
+                    false if self.works(s) => lane.stream.record_in_graph(tail)?,
+                    false => {}
+                }
             }
         }
         for (stream, event) in &plan.join {
@@ -152,7 +158,30 @@ impl Run<'_> {
             room(plan.origin, 1)?;
             origin.wait(event)?;
         }
+        if extras.tails.is_some() && !watched {
+            self.join_rest()?;
+        }
         Ok(())
+    }
+
+    /// Joins the streams whose last step others await too, because a graph must not end with a record
+    /// that nobody waits for.
+    fn join_rest(&self) -> Result<(), GpuError> {
+        let plan = &*self.plan;
+        for (s, lane) in self.lanes.iter().enumerate() {
+            let joined = plan.join.iter().any(|(stream, _)| stream.index() == s);
+            if s != plan.origin.index() && !joined && self.works(s) {
+                lane.stream.record(&lane.mark)?;
+                self.stream(plan.origin).wait(&lane.mark)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Whether a stream has steps.
+    fn works(&self, stream: usize) -> bool {
+        let here = |step: &Step| step.stream.index() == stream;
+        self.plan.steps.iter().any(here)
     }
 
     /// Waits until a stream's queue surely takes `commands` more.

@@ -296,7 +296,7 @@ impl<'m> Run<'m> {
         }
         // An event of the fork and of the join, and one that a timing records.
         let mut depths = vec![3; plan.streams.len()];
-        depths[plan.origin.index()] += plan.join.len() + 1;
+        depths[plan.origin.index()] += plan.join.len() + 3;
         for step in &plan.steps {
             depths[step.stream.index()] += commands(&step.what);
         }

@@ -5,8 +5,8 @@ use std::rc::Rc;
 use std::time::{Duration, Instant};
 
 use cudarc::driver::sys::{
-    self, CUresult, CUstream, CUstream_flags, CUstreamCaptureMode, CUstreamWaitValue_flags as Wait,
-    CUstreamWriteValue_flags as Write,
+    self, CUevent_record_flags, CUresult, CUstream, CUstream_flags, CUstreamCaptureMode,
+    CUstreamWaitValue_flags as Wait, CUstreamWriteValue_flags as Write,
 };
 
 use super::{Event, Gpu, Graph, Region, check};
@@ -94,6 +94,20 @@ impl Stream {
         // SAFETY: live handles; the driver refuses an event of another context.
         check("cuEventRecord", unsafe {
             sys::cuEventRecord(event.raw(), self.raw)
+        })
+    }
+
+    /// While recording a graph: lets every launch of the graph record the event here.
+    ///
+    /// # Errors
+    /// The driver's, also when nothing is being recorded.
+    pub fn record_in_graph(&self, event: &Event) -> Result<(), GpuError> {
+        self.gpu.enter()?;
+        let flags = CUevent_record_flags::CU_EVENT_RECORD_EXTERNAL as u32;
+        // SAFETY: live handles, a known flag; the event outlives the graph's launches, or else the
+        // driver refuses them.
+        check("cuEventRecordWithFlags", unsafe {
+            sys::cuEventRecordWithFlags(event.raw(), self.raw, flags)
         })
     }
 

@@ -17,7 +17,7 @@ const _: () = assert!(GATED < 2 * HALF);
 pub struct Sample {
     /// Of one run; of several in a row, their mean.
     pub makespan: f64,
-    /// By rank: when its last stream ended, in the last run; empty in graph mode.
+    /// By rank: when its last stream ended, in the last run; empty for graphs that do not record it.
     pub ranks: Vec<f64>,
     /// Whether the host had enqueued everything before anything began.
     pub gated: bool,
@@ -40,17 +40,21 @@ pub struct Timer<'m> {
     starts: Vec<Event>,
     /// By stream.
     tails: Vec<Event>,
+    /// Behind a graph.
+    end: Event,
+    /// Whether the end of every stream is known: in stream mode, and in graphs that record them.
+    ends: bool,
     /// By rank: the streams with its tasks.
     streams_of: Vec<Vec<usize>>,
 }
 
 impl<'m> Timer<'m> {
-    /// Captures the run if its plan is a graph's.
+    /// Captures the run if its plan is a graph's; `ends`: with a record at the end of each stream, so
+    /// that the times of ranks are known, at the price of a node more in each stream.
     ///
     /// # Errors
     /// The driver's.
-    pub fn new(mut run: Run<'m>) -> Result<Self, GpuError> {
-        run.capture(&Extras::default())?;
+    pub fn new(mut run: Run<'m>, ends: bool) -> Result<Self, GpuError> {
         let plan = run.plan();
         let starts = (0..plan.gpus.len())
             .map(|gpu| Event::new(&run.device(gpu).gpu, true))
@@ -60,6 +64,9 @@ impl<'m> Timer<'m> {
             .iter()
             .map(|stream| Event::new(&run.device(stream.gpu.index()).gpu, true))
             .collect::<Result<_, _>>()?;
+        let origin = plan.streams[plan.origin.index()].gpu.index();
+        let end = Event::new(&run.device(origin).gpu, true)?;
+        let graph = plan.mode == Mode::Graph;
         let schedule = run.schedule();
         let mut streams_of = vec![Vec::new(); schedule.placement.len()];
         for step in &plan.steps {
@@ -69,9 +76,16 @@ impl<'m> Timer<'m> {
                 streams.push(step.stream.index());
             }
         }
+        let tails: Vec<Event> = tails;
+        run.capture(&Extras {
+            tails: ends.then_some(tails.as_slice()),
+            ..Extras::default()
+        })?;
         Ok(Self {
             starts,
             tails,
+            end,
+            ends: ends || !graph,
             streams_of,
             run,
         })
@@ -98,6 +112,7 @@ impl<'m> Timer<'m> {
         for repeat in 0..repeats {
             let last = Extras {
                 tails: (repeat + 1 == repeats).then_some(self.tails.as_slice()),
+                end: (repeat + 1 == repeats).then_some(&self.end),
                 ..Extras::default()
             };
             let start = match repeat {
@@ -182,20 +197,25 @@ impl<'m> Timer<'m> {
             let gpu = plan.streams[stream].gpu.index();
             self.starts[gpu].seconds_to(&self.tails[stream])
         };
-        if plan.mode == Mode::Graph {
-            return Ok(Sample {
-                makespan: end(plan.origin.index())? / f64::from(repeats),
-                ranks: Vec::new(),
-                gated,
-            });
+        let graph = plan.mode == Mode::Graph;
+        let mut ranks = Vec::new();
+        for streams in self.streams_of.iter().filter(|_| self.ends) {
+            let mut latest = 0.0_f64;
+            for &stream in streams {
+                latest = latest.max(end(stream)?);
+            }
+            ranks.push(latest);
         }
-        let ends = (0..plan.streams.len())
-            .map(end)
-            .collect::<Result<Vec<_>, _>>()?;
-        let latest = |streams: &[usize]| streams.iter().map(|&s| ends[s]).fold(0.0, f64::max);
+        let makespan = match graph {
+            true => {
+                let origin = plan.streams[plan.origin.index()].gpu.index();
+                self.starts[origin].seconds_to(&self.end)?
+            }
+            false => ranks.iter().copied().fold(0.0, f64::max),
+        };
         Ok(Sample {
-            makespan: ends.iter().copied().fold(0.0, f64::max) / f64::from(repeats),
-            ranks: self.streams_of.iter().map(|s| latest(s)).collect(),
+            makespan: makespan / f64::from(repeats),
+            ranks,
             gated,
         })
     }
