@@ -142,11 +142,24 @@ fn without_a_fit_the_forms_are_near_the_simulator() {
 fn the_selector_is_the_least_of_the_forms() {
     let (_, machine) = machine("a6000-pairs-8", 8);
     let (terms, none) = (Terms::default(), Parameters::default());
+    // Also rows that are too few for pieces of shards, or that only GEMM+AR can cut.
+    let odd = [
+        (8, 4096, 1 << 20),
+        (8, 1 << 20, 4096),
+        (24, 1 << 20, 4096),
+        (100, 65536, 8192),
+        (1032, 65536, 65536),
+        (7, 65536, 8192),
+    ];
+    let all = SHAPES.map(|(m, hidden)| (m, 4 * hidden, hidden));
     for kind in [Kind::AgGemm, Kind::GemmRs, Kind::GemmAr] {
         let selector = Selector::new(&machine, kind, DType::Bf16, &terms, &none);
-        for (m, hidden) in SHAPES {
-            let operator = Operator::gemm(kind, m, 4 * hidden, hidden, 8, DType::Bf16).unwrap();
-            let chosen = selector.choose(m, 4 * hidden, hidden);
+        for (m, n, k) in all.into_iter().chain(odd) {
+            let chosen = selector.choose(m, n, k);
+            let Ok(operator) = Operator::gemm(kind, m, n, k, 8, DType::Bf16) else {
+                assert_eq!(chosen.seconds, f64::INFINITY);
+                continue;
+            };
             let cut = (1..=12).map(|power| format!("interdecom:d={}", 1u32 << power));
             let others = [
                 "sequential",

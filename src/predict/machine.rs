@@ -206,29 +206,45 @@ impl Machine {
                 setting.d, operator.tp
             ));
         }
-        if let Some((m, ..)) = operator.mnk()
-            && name.starts_with("fusion")
-        {
-            let n = u64::from(operator.tp);
-            let pieces = u64::from(setting.chunks) * if name.contains("double") { 2 } else { 1 };
-            if !m.is_multiple_of(n) || m / n < pieces {
-                return skip(format!(
-                    "m = {m} cannot be cut into {pieces} pieces for {n} ranks"
-                ));
-            }
+        if name.starts_with("fusion") && !has_rows(operator, name, setting) {
+            let (m, _, _) = operator.mnk().unwrap_or_default();
+            return skip(format!(
+                "m = {m} cannot be cut into {} pieces for {} ranks",
+                shard_pieces(name, setting),
+                operator.tp
+            ));
         }
         Ok(*closed)
     }
 }
 
-/// Whether the rows can be cut into `d` pieces for the ranks.
-fn admissible(operator: &Operator, setting: Setting, d: u32) -> bool {
+/// Pieces into which a fusion cuts a shard.
+fn shard_pieces(name: &str, setting: Setting) -> u64 {
+    u64::from(setting.chunks) * if name.contains("double") { 2 } else { 1 }
+}
+
+/// Whether a fusion has a row for every piece of every shard.
+pub(super) fn has_rows(operator: &Operator, name: &str, setting: Setting) -> bool {
     let (m, ..) = operator.mnk().unwrap_or_default();
+    let n = u64::from(operator.tp).max(1);
+    m.is_multiple_of(n) && m / n >= shard_pieces(name, setting)
+}
+
+/// The rows that the number of pieces of a decomposition has to divide: a shard's, but all of them
+/// where the library reduces a piece for everyone.
+pub(super) fn divisible_rows(operator: &Operator, setting: Setting) -> Option<u64> {
+    let (m, ..) = operator.mnk()?;
     let shards = match operator.kind {
         Kind::GemmAr if !setting.direct => 1,
-        _ => operator.tp,
+        _ => u64::from(operator.tp).max(1),
     };
-    d <= MOST_PIECES && m.is_multiple_of((u64::from(d) * u64::from(shards)).max(1))
+    m.is_multiple_of(shards).then_some(m / shards)
+}
+
+/// Whether the rows can be cut into `d` pieces for the ranks.
+fn admissible(operator: &Operator, setting: Setting, d: u32) -> bool {
+    let rows = divisible_rows(operator, setting);
+    d <= MOST_PIECES && rows.is_some_and(|rows| rows.is_multiple_of(u64::from(d.max(1))))
 }
 
 /// The fitted cost of one step \[s\].

@@ -8,7 +8,7 @@
 use super::Terms;
 use super::closed::{self, Closed, REGISTRY};
 use super::decomposition::MOST_PIECES;
-use super::machine::Machine;
+use super::machine::{Machine, divisible_rows, has_rows};
 use super::model::{Case, Model, Setting};
 use super::parameters::Parameters;
 use crate::device::DType;
@@ -137,7 +137,7 @@ impl Selector {
     }
 
     /// The fastest strategy for the global shape `m × k` times `k × n`, and the fastest of the other
-    /// strategies. Seconds are infinite where none applies: rows that the ranks cannot share, or no
+    /// strategies. Seconds are infinite where none applies: a shape that the ranks cannot share, or no
     /// links between them.
     pub fn choose(&self, m: u64, n: u64, k: u64) -> Selection {
         let mut selection = Selection {
@@ -146,7 +146,6 @@ impl Selector {
             runner_up: None,
             margin: 0.0,
         };
-        let ranks = u64::from(self.machine.ranks()).max(1);
         let operator = Operator {
             kind: self.kind,
             shape: Shape::Gemm { m, n, k },
@@ -154,7 +153,7 @@ impl Selector {
             dtype: self.dtype,
         };
         if let Ok(net) = self.machine.network(self.terms)
-            && m.is_multiple_of(ranks)
+            && operator.check().is_ok()
         {
             // On unlike GPUs the slowest counts, and the unsplit GEMM says which.
             let case = Case::new(&operator);
@@ -165,7 +164,7 @@ impl Selector {
                 false => a,
             });
             if let Some(model) = slowest {
-                self.consider(&model, m / ranks, &mut selection);
+                self.consider(&model, &operator, &mut selection);
             }
         }
         if let Some((_, next)) = selection.runner_up {
@@ -174,29 +173,33 @@ impl Selector {
         selection
     }
 
-    /// All candidates on shards of `rows` rows.
-    fn consider(&self, model: &Model<'_>, rows: u64, selection: &mut Selection) {
+    /// All candidates that the rows suffice for.
+    fn consider(&self, model: &Model<'_>, operator: &Operator, selection: &mut Selection) {
         for candidate in &self.candidates {
             let step = candidate.alpha + candidate.beta * model.case.message;
             let seconds = |setting: Setting| {
                 let form = (candidate.form)(model, setting)?;
                 Some(form.seconds() + form.steps * step)
             };
-            if let Pick::InterDecom(_) = candidate.pick {
-                if let Some((d, time)) =
-                    self.pieces(model, rows, candidate, step, selection, seconds)
-                {
+            let (pick, setting) = (candidate.pick, candidate.setting);
+            if let Pick::InterDecom(_) = pick {
+                let rows = divisible_rows(operator, setting);
+                let found = rows
+                    .and_then(|rows| self.pieces(model, rows, candidate, step, selection, seconds));
+                if let Some((d, time)) = found {
                     selection.add(Pick::InterDecom(d), time);
                 }
-            } else if let Some(time) = seconds(candidate.setting) {
-                selection.add(candidate.pick, time);
+            } else if (pick == Pick::Sequential || has_rows(operator, pick.name(), setting))
+                && let Some(time) = seconds(setting)
+            {
+                selection.add(pick, time);
             }
         }
     }
 
     /// The best power of two, if it is better than the second best so far. The neighbours of d* are
     /// tried first; the others only where they could still be better, since waves make the GEMM's
-    /// curve uneven.
+    /// curve uneven. The number of pieces divides `rows`.
     fn pieces(
         &self,
         model: &Model<'_>,
@@ -210,7 +213,7 @@ impl Selector {
             d,
             ..candidate.setting
         };
-        // The largest power of two that divides the rows of a shard.
+        // The largest power of two that divides them.
         let most = self.most_pieces.min(1 << rows.trailing_zeros().min(31));
         let mut best: Option<(u32, f64)> = None;
         // What a further candidate has to beat.
