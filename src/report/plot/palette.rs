@@ -198,7 +198,7 @@ impl Look {
 }
 
 /// Strategies and bare collectives; a new one gets its row here.
-const REGISTRY: [(&str, Look); 11] = [
+const REGISTRY: [(&str, Look); 12] = [
     (
         "sequential",
         Look::new(Colour::SLATE, Marker::Circle, Dash::Long),
@@ -218,6 +218,10 @@ const REGISTRY: [(&str, Look); 11] = [
     (
         "fusion-double-ring",
         Look::new(Colour::BLUE, Marker::Down, Dash::Solid),
+    ),
+    (
+        "ring-accumulate",
+        Look::new(Colour::GREEN, Marker::Cross, Dash::Dashed),
     ),
     (
         "library",
@@ -268,7 +272,7 @@ mod tests {
 
     #[test]
     fn strategies_of_one_operator_differ_in_colour_marker_and_dash_or_marker() {
-        for family in [&REGISTRY[..5], &REGISTRY[5..]] {
+        for family in [&REGISTRY[..6], &REGISTRY[6..]] {
             for (i, (a, x)) in family.iter().enumerate() {
                 for (b, y) in &family[i + 1..] {
                     assert_ne!(x.colour, y.colour, "{a} and {b}");
