@@ -1,6 +1,6 @@
 //! The best d against a value set on the machine, e.g. the cost of a library call.
 
-use super::sweep::numbers;
+use super::sweep::{axis, numbers, per_grid};
 use super::{Figure, Picture, caption};
 use crate::experiment::analysis::sweep::Sweep;
 use crate::experiment::analysis::{Analysis, operator_title};
@@ -13,23 +13,11 @@ pub(super) const FIGURE: Figure = Figure {
 };
 
 fn draw(analysis: &Analysis) -> Result<Vec<Picture>, String> {
-    let mut grids: Vec<&str> = analysis.sweeps.iter().map(|sweep| &*sweep.grid).collect();
-    grids.dedup();
-    let pictures: Vec<Picture> = grids
-        .into_iter()
-        .filter_map(|grid| {
-            let sweeps = analysis.sweeps.iter().filter(|sweep| &*sweep.grid == grid);
-            picture(analysis, grid, &sweeps.collect::<Vec<_>>())
-        })
-        .collect();
-    match pictures.is_empty() {
-        true => Err(
-            "it needs a grid with `set:` of one path and two values or more, and \
-                     decompositions"
-                .to_owned(),
-        ),
-        false => Ok(pictures),
-    }
+    per_grid(
+        analysis,
+        picture,
+        "it needs a grid with `set:` of one path and two values or more, and decompositions",
+    )
 }
 
 fn picture(analysis: &Analysis, grid: &str, sweeps: &[&Sweep]) -> Option<Picture> {
@@ -60,10 +48,7 @@ fn picture(analysis: &Analysis, grid: &str, sweeps: &[&Sweep]) -> Option<Picture
     if panels.iter().all(|panel| panel.series.is_empty()) {
         return None;
     }
-    let quantity = match unit {
-        "x" => Quantity::Factor,
-        _ => Quantity::Number,
-    };
+    let (label, quantity) = axis(path, unit);
     // Panels stand side by side: room for the labels at their ends.
     let xs = panels
         .iter()
@@ -81,7 +66,7 @@ fn picture(analysis: &Analysis, grid: &str, sweeps: &[&Sweep]) -> Option<Picture
                 "Geometric mean of the fastest d (1 is sequential) over the cases of grid {grid}"
             ),
         ),
-        x: Axis::log2(path, quantity).spanning(&room),
+        x: Axis::log2(&label, quantity).spanning(&room),
         y: Axis::log2("best d", Quantity::Number).spanning(&[1.0]),
         columns: panels.len().min(2),
         panels,

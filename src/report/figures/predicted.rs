@@ -3,6 +3,7 @@
 use super::{Figure, Picture, caption};
 use crate::experiment::analysis::models::Model;
 use crate::experiment::analysis::{Analysis, Family};
+use crate::experiment::percent;
 use crate::report::plot::{Axis, Cloud, Look, Quantity, Scatter};
 
 pub(super) const FIGURE: Figure = Figure {
@@ -60,7 +61,7 @@ fn picture(analysis: &Analysis, model: &Model, title: &str) -> Option<String> {
     let errors = [Family::Decomposition, Family::Fusion].into_iter();
     let errors = errors.filter_map(|family| {
         let errors = analysis.error(model.name, family)?;
-        Some(format!("{} {:.1} %", family.name(), 100.0 * errors.mape))
+        Some(format!("{} {}", family.name(), percent(errors.mape)))
     });
     let errors: Vec<String> = errors.collect();
     let scatter = Scatter {

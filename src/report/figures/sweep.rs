@@ -12,6 +12,19 @@ pub(super) const FIGURE: Figure = Figure {
 };
 
 fn draw(analysis: &Analysis) -> Result<Vec<Picture>, String> {
+    per_grid(
+        analysis,
+        picture,
+        "it needs a grid with `set:` of one path and two values or more, each with a number",
+    )
+}
+
+/// The pictures of all grids that set something; an error that says what is needed without any.
+pub(super) fn per_grid(
+    analysis: &Analysis,
+    picture: fn(&Analysis, &str, &[&Sweep]) -> Option<Picture>,
+    needs: &str,
+) -> Result<Vec<Picture>, String> {
     let mut grids: Vec<&str> = analysis.sweeps.iter().map(|sweep| &*sweep.grid).collect();
     grids.dedup();
     let pictures: Vec<Picture> = grids
@@ -22,11 +35,7 @@ fn draw(analysis: &Analysis) -> Result<Vec<Picture>, String> {
         })
         .collect();
     match pictures.is_empty() {
-        true => Err(
-            "it needs a grid with `set:` of one path and two values or more, each with a \
-                     number"
-                .to_owned(),
-        ),
+        true => Err(needs.to_owned()),
         false => Ok(pictures),
     }
 }
@@ -58,14 +67,19 @@ pub(super) fn numbers(sweep: &Sweep) -> Option<(Vec<(f64, &Step)>, &str)> {
     })
 }
 
+/// The axis of a path: its label with the unit of the values, and what they are.
+pub(super) fn axis(path: &str, unit: &str) -> (String, Quantity) {
+    match unit {
+        "x" => (path.to_owned(), Quantity::Factor),
+        "" => (path.to_owned(), Quantity::Number),
+        unit => (format!("{path} ({unit})"), Quantity::Number),
+    }
+}
+
 fn picture(analysis: &Analysis, grid: &str, sweeps: &[&Sweep]) -> Option<Picture> {
     let first = sweeps.first()?;
     let (_, unit) = numbers(first)?;
-    let (label, quantity) = match unit {
-        "x" => (first.path.clone(), Quantity::Factor),
-        "" => (first.path.clone(), Quantity::Number),
-        unit => (format!("{} ({unit})", first.path), Quantity::Number),
-    };
+    let (label, quantity) = axis(&first.path, unit);
     let panels: Vec<Panel> = sweeps
         .iter()
         .filter_map(|sweep| {
@@ -101,7 +115,8 @@ fn picture(analysis: &Analysis, grid: &str, sweeps: &[&Sweep]) -> Option<Picture
             analysis,
             format!("Time of each strategy against {}", first.path),
             format!(
-                "Geometric mean over the cases of grid {grid}; parameters (d) at their best; {}",
+                "Geometric mean over the cases of grid {grid}, parameters (d) at their best; no \
+                 point where a strategy does not apply; {}",
                 machines.join(", ")
             ),
         ),
@@ -120,12 +135,18 @@ fn picture(analysis: &Analysis, grid: &str, sweeps: &[&Sweep]) -> Option<Picture
 
 #[cfg(test)]
 mod tests {
-    use super::number;
+    use super::{Quantity, axis, number};
 
     #[test]
     fn values_are_numbers_with_a_unit() {
         assert_eq!(number("0.5x"), Some((0.5, "x")));
         assert_eq!(number("26.3 GB/s"), Some((26.3, "GB/s")));
         assert_eq!((number("lowest"), number("0x")), (None, None));
+        let label = |unit| axis("links.pcie.bandwidth", unit);
+        assert_eq!(
+            label("GB/s"),
+            ("links.pcie.bandwidth (GB/s)".to_owned(), Quantity::Number)
+        );
+        assert_eq!(label("x").1, Quantity::Factor);
     }
 }

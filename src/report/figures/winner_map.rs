@@ -36,7 +36,7 @@ fn draw(analysis: &Analysis) -> Result<Vec<Picture>, String> {
         &spans,
         &|_, case| Some(case.best()),
         "The fastest strategy",
-        "by the simulator",
+        "By the simulator",
     );
     let mut pictures = vec![Picture {
         stem: "winner-map".to_owned(),
@@ -52,7 +52,7 @@ fn draw(analysis: &Analysis) -> Result<Vec<Picture>, String> {
                 judged.map(|j| &case.runs[j.pick])
             },
             "The strategy that the selector chooses",
-            "by the closed forms, in nanoseconds",
+            "Chosen by the closed forms",
         );
         pictures.push(Picture {
             stem: "winner-map-selector".to_owned(),
@@ -117,8 +117,8 @@ fn map<'a>(
             analysis,
             title,
             format!(
-                "In each cell its speed-up over sequential (≈: another strategy is level within \
-                 1 %), {by}; {}",
+                "{by}; in each cell its speed-up over sequential in the simulator (≈: another \
+                 strategy is level within 1 %); {}",
                 machines(analysis)
             ),
         ),
