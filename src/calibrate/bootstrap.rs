@@ -61,8 +61,9 @@ impl Bootstrap {
     }
 }
 
-/// The quantile of ascending values, linear between neighbours (type 7 of Hyndman and Fan 1996).
-fn quantile(sorted: &[f64], share: f64) -> f64 {
+/// The quantile of ascending values, of which there is at least one, linear between neighbours
+/// (type 7 of Hyndman and Fan 1996).
+pub(crate) fn quantile(sorted: &[f64], share: f64) -> f64 {
     let last = sorted.len() - 1;
     let at = share.clamp(0.0, 1.0) * last as f64;
     let below = (at as usize).min(last);

@@ -15,8 +15,8 @@
 //! assert!((mape(&pairs).unwrap() - 0.30).abs() < 1e-12); // (10 % + 50 %)/2
 //! assert!((wmape(&pairs).unwrap() - 0.42).abs() < 1e-12); // 2.1 ms of 5 ms
 //! let cases = [Decision::new(1.0, 1.0), Decision::new(1.005, 1.0), Decision::new(1.5, 1.0)];
-//! assert_eq!(top1(&cases, 0.0), Some(1.0 / 3.0));
-//! assert_eq!(top1(&cases, 0.01), Some(2.0 / 3.0));
+//! assert_eq!(top1(&cases, 0.0), 1);
+//! assert_eq!(top1(&cases, 0.01), 2);
 //! assert_eq!(max_regret(&cases), Some((2, 0.5)));
 //! assert_eq!(mae(&[]), None);
 //! ```
@@ -88,16 +88,20 @@ impl Decision {
         Self { taken, best }
     }
 
-    /// t/t* − 1.
+    /// t/t* − 1; not below 0, where `best` is `taken` to rounding.
     pub fn regret(&self) -> f64 {
-        self.taken / self.best - 1.0
+        (self.taken / self.best - 1.0).max(0.0)
+    }
+
+    /// Whether the regret is at most `tolerance`, to rounding (10⁻¹²).
+    pub fn is_right(&self, tolerance: f64) -> bool {
+        self.regret() <= tolerance + ROUNDING
     }
 }
 
-/// Share of cases with a regret of at most `tolerance`; `None` without cases.
-pub fn top1(cases: &[Decision], tolerance: f64) -> Option<f64> {
-    let right = |case: &Decision| case.regret() <= tolerance + ROUNDING;
-    mean(cases.iter().map(|case| f64::from(u8::from(right(case)))))
+/// Cases with a regret of at most `tolerance`; top-1 is their share.
+pub fn top1(cases: &[Decision], tolerance: f64) -> usize {
+    cases.iter().filter(|case| case.is_right(tolerance)).count()
 }
 
 /// Mean regret; `None` without cases.
@@ -120,24 +124,44 @@ pub fn max_regret(cases: &[Decision]) -> Option<(usize, f64)> {
 /// assert!(1.0 < low && low < 2.5 && 2.5 < high && high < 4.0);
 /// ```
 pub fn mean_interval(values: &[f64], bootstrap: &Bootstrap) -> Option<[f64; 2]> {
-    let means = bootstrap.draw(values.len(), |picks| {
-        mean(picks.iter().map(|at| values[*at]))
+    let cases: Vec<(f64, usize)> = values.iter().map(|value| (*value, 1)).collect();
+    row_mean_interval(&cases, bootstrap)
+}
+
+/// Bootstrap interval of a mean over rows (MAE, MAPE) whose cases are resampled whole, since the
+/// rows of one case err together: of every case the sum over its rows, and how many those are. A
+/// resample's mean is the sum of sums over the sum of counts.
+///
+/// ```
+/// use duet::calibrate::bootstrap::Bootstrap;
+/// use duet::calibrate::metrics::row_mean_interval;
+/// // Every row errs by 2, whether its case has one row or three.
+/// let cases = [(2.0, 1), (6.0, 3), (2.0, 1)];
+/// assert_eq!(row_mean_interval(&cases, &Bootstrap::default()), Some([2.0, 2.0]));
+/// ```
+pub fn row_mean_interval(cases: &[(f64, usize)], bootstrap: &Bootstrap) -> Option<[f64; 2]> {
+    let means = bootstrap.draw(cases.len(), |picks| {
+        let drawn = picks.iter().map(|at| cases[*at]);
+        let (sum, rows) = drawn.fold((0.0, 0), |(sum, rows), case| (sum + case.0, rows + case.1));
+        (rows > 0).then(|| sum / rows as f64)
     });
     bootstrap.interval(means)
 }
 
-fn mean(values: impl ExactSizeIterator<Item = f64>) -> Option<f64> {
-    let count = values.len();
-    (count > 0).then(|| values.sum::<f64>() / count as f64)
+/// Arithmetic mean; `None` without values.
+pub fn mean(values: impl IntoIterator<Item = f64>) -> Option<f64> {
+    let (mut sum, mut count) = (0.0, 0_usize);
+    for value in values {
+        sum += value;
+        count += 1;
+    }
+    (count > 0).then(|| sum / count as f64)
 }
 
-fn largest(values: impl Iterator<Item = f64>) -> Option<(usize, f64)> {
-    values
-        .enumerate()
-        .reduce(|best, next| match next.1 > best.1 {
-            true => next,
-            false => best,
-        })
+/// The largest value and its place; the first of equals.
+pub fn largest(values: impl IntoIterator<Item = f64>) -> Option<(usize, f64)> {
+    let values = values.into_iter().enumerate();
+    values.reduce(|best, next| if next.1 > best.1 { next } else { best })
 }
 
 #[cfg(test)]
@@ -159,14 +183,29 @@ mod tests {
     fn a_choice_that_takes_as_long_is_right() {
         let sum = Decision::new(0.1 + 0.2, 0.3);
         assert!(sum.regret() > 0.0);
-        assert_eq!(top1(&[sum], 0.0), Some(1.0));
+        assert_eq!(top1(&[sum], 0.0), 1);
+        assert_eq!(Decision::new(0.3 - 1e-16, 0.3).regret(), 0.0);
         assert_eq!(
             mean_regret(&[Decision::new(3.0, 2.0), Decision::new(2.0, 2.0)]),
             Some(0.25)
         );
         assert_eq!(
             (top1(&[], 0.0), mean_regret(&[]), max_regret(&[])),
-            (None, None, None)
+            (0, None, None)
+        );
+    }
+
+    /// Cases of one row that errs by 1 and of nine rows that err by 3: the mean over rows is 2.8, and
+    /// resamples of many such cases lie about it, not about the mean 2 of the cases' means.
+    #[test]
+    fn intervals_of_rows_lie_about_the_mean_of_rows() {
+        let cases: Vec<(f64, usize)> = (0..400)
+            .map(|i| if i % 2 == 0 { (1.0, 1) } else { (27.0, 9) })
+            .collect();
+        let [low, high] = row_mean_interval(&cases, &Bootstrap::default()).unwrap();
+        assert!(
+            low < 2.8 && 2.8 < high && low > 2.7 && high < 2.9,
+            "{low} {high}"
         );
     }
 

@@ -17,8 +17,8 @@ use duet::experiment::results::{Outcome, Results};
 use duet::experiment::run;
 use duet::experiment::{self, Experiment};
 use duet::operator::Kind;
-use duet::report::figures;
 use duet::report::plot::inspect;
+use duet::report::{self, figures};
 
 use crate::Nobody;
 
@@ -207,11 +207,51 @@ fn verdicts_follow_from_the_data() {
     let changed = slower(|name| name == "interdecom:d=4", 0.5);
     assert_eq!(verdict(&changed, "d4-is-a-minority"), Verdict::DoesNotHold);
 
+    // A reason why a claim holds is not given for one that does not.
+    let why = |analysis: &Analysis, name: &str| {
+        let mut claims = analysis.claims.iter();
+        claims.find(|claim| claim.name == name).unwrap().why.clone()
+    };
+    assert_ne!(why(&ANALYSIS, "d4-is-a-minority"), "");
+    assert_eq!(why(&changed, "d4-is-a-minority"), "");
+
     let changed = slower(|name| name == "direct", 0.1);
     assert_eq!(
         verdict(&changed, "all-to-all-collapses"),
         Verdict::DoesNotHold
     );
+}
+
+#[test]
+fn claims_print_what_the_file_prints() {
+    let mut other = published();
+    let mut figures = other.figures.iter_mut();
+    let figure = figures.find(|figure| figure.name == "d4-optimal").unwrap();
+    figure.value = experiment::Quantity::Share(0.875);
+    let changed = analyse(&COMPASS.0, &COMPASS.1, Some(other));
+    let numbers = |analysis: &Analysis| {
+        let mut claims = analysis.claims.iter();
+        let claim = claims.find(|claim| claim.name == "d4-is-a-minority");
+        claim.unwrap().numbers.clone()
+    };
+    assert!(numbers(&ANALYSIS).contains("(published: 30.00 %)"));
+    assert!(numbers(&changed).contains("(published: 87.50 %)"));
+}
+
+/// Without the rows of one strategy, the selector chooses what nobody simulated.
+#[test]
+fn choices_that_were_not_simulated_are_counted_apart() {
+    assert!(ANALYSIS.unsimulated.is_empty());
+    let mut results = COMPASS.1.clone();
+    let kept = |strategy: &str| !strategy.starts_with("fusion-double-ring");
+    results.rows.retain(|row| kept(&row.strategy));
+    let changed = analysis(&results);
+    let apart = changed.unsimulated.len();
+    assert!(apart > 0);
+    assert_eq!(changed.judged.len() + apart, 288);
+    let none = figures::Drawn::default();
+    let line = format!("In {apart} further cases the choice is none of the strategies simulated");
+    assert!(report::experiment::markdown(&changed, &none, "plots").contains(&line));
 }
 
 #[test]
@@ -235,4 +275,8 @@ fn no_choice_was_fitted_on_what_judges_it() {
     let fitted = ANALYSIS.train.iter().filter(|train| **train).count();
     assert_eq!(unseen.cases + fitted, all.cases);
     assert!(unseen.strict <= unseen.right && unseen.right <= unseen.cases);
+    // Of strategies that take as long the one chosen stands in the matrix, on its diagonal.
+    let counts = ANALYSIS.confusion(true).counts;
+    let diagonal: usize = (0..counts.len()).map(|i| counts[i][i]).sum();
+    assert!(unseen.strict <= diagonal);
 }

@@ -48,6 +48,8 @@ pub struct Analysis {
     pub errors: Vec<models::Errors>,
     /// Choices of the selector, one per main case where it can choose.
     pub judged: Vec<selection::Judged>,
+    /// Choices that the grid does not have; they count as neither right nor wrong.
+    pub unsimulated: Vec<selection::Unsimulated>,
     pub winners: Vec<winners::Winners>,
     /// Decompositions of the main cases.
     pub workloads: Vec<decomposition::Workload>,
@@ -181,12 +183,14 @@ pub fn analyse(
     let machines = Machines::new(experiment);
     let models = models::models(&chosen, &train, &machines, options.seed);
     let errors = models::errors(&chosen, &train, &models, options.seed);
+    let (judged, unsimulated) = judged(&chosen, &main, &train, &models, &machines);
     let mut analysis = Analysis {
         name: experiment.name.clone(),
         about: experiment.about.clone(),
         options,
         published,
-        judged: judged(&chosen, &main, &train, &models, &machines),
+        judged,
+        unsimulated,
         winners: winners::winners(&all, &main),
         workloads: workloads(&chosen, &main, &models, &machines),
         curves: bandwidth::curves(&all),
@@ -208,21 +212,22 @@ fn is_main(case: &Case) -> bool {
     case.operator.kind.is_fused() && case.sets.is_empty()
 }
 
-/// The selector's choices, with the accurate form and its fitted overheads.
+/// The selector's choices, with the accurate form and its fitted overheads: those that were
+/// simulated, judged, and the others.
 fn judged(
     chosen: &[&Case],
     main: &[usize],
     train: &[bool],
     models: &[models::Model],
     machines: &Machines<'_>,
-) -> Vec<selection::Judged> {
+) -> (Vec<selection::Judged>, Vec<selection::Unsimulated>) {
+    let (mut judged, mut unsimulated) = (Vec::new(), Vec::new());
     let Some(model) = models.iter().find(|model| model.name == "extended") else {
-        return Vec::new();
+        return (judged, unsimulated);
     };
     let groups = cases::groups(chosen.iter().copied());
     let mut selectors: Vec<(Group, Option<Selector>)> =
         groups.into_iter().map(|group| (group, None)).collect();
-    let mut judged = Vec::new();
     for (at, case) in chosen.iter().enumerate() {
         let group = Group::of(case);
         let Some((machine, (m, n, k))) = machines.of(case).zip(case.operator.mnk()) else {
@@ -237,18 +242,20 @@ fn judged(
         });
         let selection = selector.choose(m, n, k);
         let pick = selection.pick.to_string();
-        let place = case.runs.iter().position(|run| *run.strategy == *pick);
-        if let Some(pick) = place {
-            judged.push(selection::judge(
-                main[at],
-                case,
-                train[at],
+        let (place, train) = (main[at], train[at]);
+        match case.runs.iter().position(|run| *run.strategy == *pick) {
+            Some(pick) => {
+                let seconds = selection.seconds;
+                judged.push(selection::judge(place, case, train, pick, seconds));
+            }
+            None => unsimulated.push(selection::Unsimulated {
+                case: place,
+                train,
                 pick,
-                selection.seconds,
-            ));
+            }),
         }
     }
-    judged
+    (judged, unsimulated)
 }
 
 /// The main cases' decompositions; a predicted d is the one to which a closed form with its

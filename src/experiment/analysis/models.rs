@@ -10,10 +10,9 @@
 
 use super::Machines;
 use super::cases::{Case, Family, Group, Run, groups};
-use super::statistics::mean;
 use crate::calibrate::bootstrap::Bootstrap;
 use crate::calibrate::fit::{Sample, fit};
-use crate::calibrate::metrics::{Pair, mae, mape, mean_interval, wmape, worst};
+use crate::calibrate::metrics::{Pair, mae, mape, row_mean_interval, wmape, worst};
 use crate::predict::{Key, Overhead, Parameters, Terms, family};
 
 /// The variants in the order of tables and figures.
@@ -273,8 +272,10 @@ fn judge(
             }
         }
         let new = &pairs[before..];
-        absolute.extend(mean(new.iter().map(Pair::error)));
-        relative.extend(mean(new.iter().map(Pair::relative)));
+        if !new.is_empty() {
+            absolute.push((new.iter().map(Pair::error).sum::<f64>(), new.len()));
+            relative.push((new.iter().map(Pair::relative).sum::<f64>(), new.len()));
+        }
     }
     let bootstrap = Bootstrap {
         seed,
@@ -289,9 +290,9 @@ fn judge(
         cases: absolute.len(),
         rows: pairs.len(),
         mae: mae(&pairs)?,
-        mae_interval: mean_interval(&absolute, &bootstrap),
+        mae_interval: row_mean_interval(&absolute, &bootstrap),
         mape: mape(&pairs)?,
-        mape_interval: mean_interval(&relative, &bootstrap),
+        mape_interval: row_mean_interval(&relative, &bootstrap),
         wmape: wmape(&pairs)?,
         worst,
         worst_at: places.swap_remove(at),

@@ -25,9 +25,10 @@ pub(super) fn figures(analysis: &Analysis) -> Named {
     named
 }
 
+/// Names a figure; of two of one name the first stays, as that of the first grid.
 fn put(named: &mut Named, name: impl Into<String>, value: Option<Quantity>) {
     if let Some(value) = value {
-        named.insert(name.into(), value);
+        named.entry(name.into()).or_insert(value);
     }
 }
 
@@ -188,7 +189,8 @@ fn winners(analysis: &Analysis, named: &mut Named) {
     );
 }
 
-/// Ratios at the largest size of the first bandwidth grid, by number of ranks.
+/// Ratios at the largest size, by number of ranks: of the first grid, collective and machine that
+/// have them.
 fn bandwidth(analysis: &Analysis, named: &mut Named) {
     let mut groups: Vec<&Group> = analysis.curves.iter().map(|curve| &curve.group).collect();
     groups.dedup();

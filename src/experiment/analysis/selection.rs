@@ -3,15 +3,11 @@
 //! the fastest of everything simulated (fusions with other parameters too).
 
 use super::cases::Case;
-use super::statistics::{largest, mean};
 use crate::calibrate::bootstrap::Bootstrap;
-use crate::calibrate::metrics::mean_interval;
+use crate::calibrate::metrics::{Decision, max_regret, mean_interval, mean_regret, top1};
 
 /// Two strategies this close are both right.
 pub const LEVEL: f64 = 0.01;
-
-/// Sums of the same times in another order are the same time.
-const ROUNDING: f64 = 1e-12;
 
 /// One choice, judged.
 #[derive(Clone, Debug, PartialEq)]
@@ -25,28 +21,27 @@ pub struct Judged {
     pub best: usize,
     /// The time that the model gives the pick \[s\].
     pub predicted: f64,
-    /// T(pick)/T(best) − 1.
-    pub regret: f64,
-    /// The same against the fastest of everything simulated.
-    pub regret_any: f64,
+    /// The pick beside the fastest that can be chosen.
+    pub decision: Decision,
+    /// The pick beside the fastest of everything simulated.
+    pub any: Decision,
 }
 
-impl Judged {
-    /// Whether nothing is faster than the pick.
-    pub fn strict(&self) -> bool {
-        self.regret <= ROUNDING
-    }
-
-    /// Whether nothing is faster by more than 1 %.
-    pub fn right(&self) -> bool {
-        self.regret <= LEVEL + ROUNDING
-    }
+/// A choice that cannot be judged, since the grid does not have it, e.g. another d.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Unsimulated {
+    /// Index into the analysis' cases.
+    pub case: usize,
+    /// Whether the case was fitted on.
+    pub train: bool,
+    /// The strategy chosen.
+    pub pick: String,
 }
 
 /// Judges the choice of run `pick`.
 pub(super) fn judge(at: usize, case: &Case, train: bool, pick: usize, predicted: f64) -> Judged {
     let best = case.best_offered().unwrap_or(case.best());
-    let regret = |best: f64| (case.runs[pick].seconds / best - 1.0).max(0.0);
+    let taken = case.runs[pick].seconds;
     let best_at = case
         .runs
         .iter()
@@ -57,8 +52,8 @@ pub(super) fn judge(at: usize, case: &Case, train: bool, pick: usize, predicted:
         pick,
         best: best_at.unwrap_or(0),
         predicted,
-        regret: regret(best.seconds),
-        regret_any: regret(case.best().seconds),
+        decision: Decision::new(taken, best.seconds),
+        any: Decision::new(taken, case.best().seconds),
     }
 }
 
@@ -86,18 +81,20 @@ pub struct Choices {
 
 /// Sums up; `None` without choices.
 pub(super) fn choices(cases: &[Case], judged: &[&Judged], seed: u64) -> Option<Choices> {
-    let regrets: Vec<f64> = judged.iter().map(|j| j.regret).collect();
-    let (most_at, most_regret) = largest(regrets.iter().copied())?;
+    let decisions: Vec<Decision> = judged.iter().map(|j| j.decision).collect();
+    let any: Vec<Decision> = judged.iter().map(|j| j.any).collect();
+    let regrets: Vec<f64> = decisions.iter().map(Decision::regret).collect();
+    let (most_at, most_regret) = max_regret(&decisions)?;
     let family = |j: &&&Judged| {
         let runs = &cases[j.case].runs;
-        j.right() || runs[j.pick].family == runs[j.best].family
+        j.decision.is_right(LEVEL) || runs[j.pick].family == runs[j.best].family
     };
     Some(Choices {
         cases: judged.len(),
-        strict: judged.iter().filter(|j| j.strict()).count(),
-        right: judged.iter().filter(|j| j.right()).count(),
+        strict: top1(&decisions, 0.0),
+        right: top1(&decisions, LEVEL),
         family: judged.iter().filter(family).count(),
-        mean_regret: mean(regrets.iter().copied())?,
+        mean_regret: mean_regret(&decisions)?,
         mean_interval: mean_interval(
             &regrets,
             &Bootstrap {
@@ -107,12 +104,9 @@ pub(super) fn choices(cases: &[Case], judged: &[&Judged], seed: u64) -> Option<C
         ),
         most_regret,
         most_at: judged[most_at].case,
-        any_right: judged
-            .iter()
-            .filter(|j| j.regret_any <= LEVEL + ROUNDING)
-            .count(),
-        any_mean: mean(judged.iter().map(|j| j.regret_any))?,
-        any_most: largest(judged.iter().map(|j| j.regret_any))?.1,
+        any_right: top1(&any, LEVEL),
+        any_mean: mean_regret(&any)?,
+        any_most: max_regret(&any)?.1,
     })
 }
 
@@ -121,7 +115,7 @@ pub(super) fn choices(cases: &[Case], judged: &[&Judged], seed: u64) -> Option<C
 pub struct Confusion {
     /// Strategies without parameters, in the order of the registry.
     pub classes: Vec<&'static str>,
-    /// `counts[fastest][chosen]`.
+    /// `counts[fastest][chosen]`; of several that are the fastest to rounding, the one chosen.
     pub counts: Vec<Vec<usize>>,
     /// Of those, how many are within 1 %.
     pub level: Vec<Vec<usize>>,
@@ -142,9 +136,14 @@ pub(super) fn confusion(cases: &[Case], judged: &[&Judged]) -> Confusion {
             let class = cases[j.case].runs[run].class();
             classes.iter().position(|other| *other == class)
         };
-        if let Some((row, column)) = place(j.best).zip(place(j.pick)) {
+        // Of several that take as long, the chosen one is the fastest.
+        let best = match j.decision.is_right(0.0) {
+            true => j.pick,
+            false => j.best,
+        };
+        if let Some((row, column)) = place(best).zip(place(j.pick)) {
             counts[row][column] += 1;
-            level[row][column] += usize::from(j.right());
+            level[row][column] += usize::from(j.decision.is_right(LEVEL));
         }
     }
     Confusion {

@@ -1,14 +1,8 @@
-//! Means, percentiles and rank correlation, each defined once.
+//! Means and percentiles, each defined once.
 
-/// Arithmetic mean; `None` without values.
-pub fn mean(values: impl IntoIterator<Item = f64>) -> Option<f64> {
-    let (mut sum, mut count) = (0.0, 0_usize);
-    for value in values {
-        sum += value;
-        count += 1;
-    }
-    (count > 0).then(|| sum / count as f64)
-}
+pub use crate::calibrate::metrics::{largest, mean};
+
+use crate::calibrate::bootstrap::quantile;
 
 /// Geometric mean of positive values; `None` without values.
 pub fn geomean(values: impl IntoIterator<Item = f64>) -> Option<f64> {
@@ -26,15 +20,7 @@ pub fn geomean(values: impl IntoIterator<Item = f64>) -> Option<f64> {
 pub fn percentile(values: &[f64], p: f64) -> Option<f64> {
     let mut sorted = values.to_vec();
     sorted.sort_by(f64::total_cmp);
-    let at = p.clamp(0.0, 1.0) * (sorted.len().checked_sub(1)? as f64);
-    let (low, high) = (sorted[at.floor() as usize], sorted[at.ceil() as usize]);
-    Some(low + (high - low) * at.fract())
-}
-
-/// The largest value and its place; the first of equals.
-pub fn largest(values: impl IntoIterator<Item = f64>) -> Option<(usize, f64)> {
-    let values = values.into_iter().enumerate();
-    values.reduce(|best, next| if next.1 > best.1 { next } else { best })
+    (!sorted.is_empty()).then(|| quantile(&sorted, p))
 }
 
 #[cfg(test)]

@@ -13,7 +13,7 @@ pub fn brief(analysis: &Analysis, drawn: &Drawn) -> String {
             .map(|(family, n)| format!("{} {n}", family.name()))
             .collect();
         let speedup = winners.speedup.map_or_else(String::new, |x| {
-            format!("; {x:.2}x over sequential on average")
+            format!("; {x:.2}x over sequential, geometric mean")
         });
         text += &format!(
             "{}: {}{speedup}\n",
@@ -24,12 +24,23 @@ pub fn brief(analysis: &Analysis, drawn: &Drawn) -> String {
     if let Some(choices) = analysis.choices(true) {
         text += &format!(
             "selector, unseen cases: {} of {} right within 1 % ({}), regret {} on average, {} at \
-             most\n",
+             most;\n  with fusions of other parameters among the others: {} of {}, regret {} on \
+             average, {} at most\n",
             choices.right,
             choices.cases,
             percent(choices.right as f64 / choices.cases as f64),
             percent(choices.mean_regret),
-            percent(choices.most_regret)
+            percent(choices.most_regret),
+            choices.any_right,
+            choices.cases,
+            percent(choices.any_mean),
+            percent(choices.any_most)
+        );
+    }
+    if !analysis.unsimulated.is_empty() {
+        text += &format!(
+            "selector, not judged: {} cases in which its choice was not simulated\n",
+            analysis.unsimulated.len()
         );
     }
     for family in super::models::FAMILIES {

@@ -27,7 +27,10 @@ pub(super) fn errors(analysis: &Analysis) -> String {
         "## Closed forms against the simulator\n\nOn the cases that were not fitted on. MAE is \
          the mean absolute error, MAPE the mean absolute relative\nerror, 95 % a bootstrap \
          interval over cases, worst the largest relative error. What the selector cannot choose \
-         has a row of its own.\n\n{}",
+         has a row of its own.\nThe extended form has its constants from where the simulator has \
+         them, the GPU profile and the topology: a\nsmall error there says that the closed form \
+         repeats the simulator, not that either is right.\nThe compass form gives a step of a \
+         fusion Tm/(n − 1), where the paper prints Tm/n.\n\n{}",
         table.draw()
     )
 }
@@ -154,10 +157,25 @@ pub(super) fn selection(analysis: &Analysis) -> String {
          decomposition or a fusion with default parameters. Regret is\nT(chosen)/T(fastest of \
          those) − 1; \"family right\" asks for sequential, decomposition or fusion only. \"Any\n\
          setting\" judges the same choices against everything simulated, fusions with other \
-         parameters too.\n\n{}The largest regret of all: {}.\n\n{}",
+         parameters too.\n\n{}{}The largest regret of all: {}.\n\n{}",
         table.draw(),
+        unsimulated(analysis),
         analysis.cases[last.most_at].title(),
         confusion(analysis)
+    )
+}
+
+/// The choices that could not be judged.
+fn unsimulated(analysis: &Analysis) -> String {
+    let Some(first) = analysis.unsimulated.first() else {
+        return String::new();
+    };
+    format!(
+        "In {} further cases the choice is none of the strategies simulated, and is not judged: \
+         the first is {} for\n{}.\n\n",
+        analysis.unsimulated.len(),
+        first.pick,
+        analysis.cases[first.case].title()
     )
 }
 
@@ -181,7 +199,7 @@ fn confusion(analysis: &Analysis) -> String {
     }
     format!(
         "Choices on unseen cases by strategy (parameters aside); \"level\" counts those within \
-         1 % of the fastest.\n\n{}",
+         1 % of the fastest. Of several that take as long, the one chosen counts as the fastest.\n\n{}",
         table.draw()
     )
 }

@@ -73,13 +73,16 @@ pub(super) fn claims(analysis: &Analysis) -> String {
     text += &table.draw();
     for claim in &analysis.claims {
         text += &format!(
-            "**{}** ({}). Rule: {}.\n{}.\n{}\n\n",
+            "**{}** ({}). Rule: {}.\n{}.\n",
             claim.name,
             claim.verdict.name(),
             claim.rule,
-            claim.numbers,
-            claim.why
+            claim.numbers
         );
+        if !claim.why.is_empty() {
+            text += &format!("{}\n", claim.why);
+        }
+        text.push('\n');
     }
     text
 }

@@ -65,6 +65,7 @@ pub fn summary(analysis: &Analysis, drawn: &Drawn) -> Value {
         "judged_cases": analysis.main.len(),
         "fitted_cases": fitted,
         "seed": analysis.options.seed,
+        "unsimulated_choices": analysis.unsimulated.len(),
         "figures": figures,
         "claims": claims,
         "published": published,

@@ -1,6 +1,6 @@
 //! Claims about how fast collectives move data.
 
-use super::{Check, Finding};
+use super::{Check, Finding, printed, reason};
 use crate::experiment::analysis::bandwidth::Curve;
 use crate::experiment::analysis::{Analysis, Group};
 use crate::units::Bytes;
@@ -53,13 +53,15 @@ pub(super) const DOUBLE_RING: Check = Check {
                 ))
             })
             .collect();
+        let holds = (1.8..=2.2).contains(&here);
         Some(Finding {
-            holds: (1.8..=2.2).contains(&here),
+            holds,
             numbers: numbers.join("; "),
-            why:
+            why: reason(
+                holds,
                 "Every PCIe port carries one flow each way, the other neighbour is reached by the \
-                  bridge, so the second ring uses what the first leaves idle."
-                    .to_owned(),
+                 bridge, so the second ring uses what the first leaves idle.",
+            ),
         })
     },
 };
@@ -79,20 +81,22 @@ pub(super) const ALL_TO_ALL: Check = Check {
             );
             holds &= direct < library;
             numbers.push(format!(
-                "{} GPUs: {}, {:.0} % of the library's {} (published for Flux: 25 % of 4, 50 % of \
-                 8 GPUs); the double ring moves {:.2}x as much",
+                "{} GPUs: {}, {:.0} % of the library's {}{}; the double ring moves {:.2}x as much{}",
                 group.tp,
                 gb(direct),
                 100.0 * direct / library,
                 gb(library),
-                double / direct
+                printed(analysis, &format!("bandwidth.direct-over-library.tp{}", group.tp)),
+                double / direct,
+                printed(analysis, &format!("bandwidth.double-over-direct.tp{}", group.tp)),
             ));
         }
         (!numbers.is_empty()).then(|| Finding {
             holds,
             numbers: numbers.join("; "),
-            why: "The machine's contention curve gives several flows at one PCIe port about a \
-                  third of it (its source is this paper, so the factor is put in, not found)."
+            why: "What several flows at one port leave of it is the machine's contention curve: \
+                  the factor is put in, not found. That of the machines of this paper is taken \
+                  from it."
                 .to_owned(),
         })
     },
@@ -130,7 +134,8 @@ pub(super) const COPY_ENGINES: Check = Check {
             numbers: numbers.join("; "),
             why: "At small sizes a step of copies (copy start and stream flag) is weighed against \
                   a step of the library and its fixed time, all of them constants of the GPU's \
-                  profile; at large ones the library fills the links to 80 % only."
+                  profile; at large ones the library fills the links to its efficiency only, one \
+                  of them too."
                 .to_owned(),
         })
     },

@@ -1,6 +1,6 @@
 //! Claims about the number of pieces d.
 
-use super::{Check, Finding};
+use super::{Check, Finding, printed, reason};
 use crate::experiment::analysis::cases::Case;
 use crate::experiment::analysis::statistics::mean;
 use crate::experiment::analysis::{Analysis, Group};
@@ -17,18 +17,21 @@ pub(super) const D4_MINORITY: Check = Check {
             .iter()
             .map(|(d, count)| format!("d = {d}: {count}"))
             .collect();
+        let holds = share < 0.5;
         Some(Finding {
-            holds: share < 0.5,
+            holds,
             numbers: format!(
-                "{} of {} ({:.1} %; published 30 %); the best are {}",
+                "{} of {}, {:.1} %{}; the best are {}",
                 all.fixed_optimal,
                 all.workloads,
                 100.0 * share,
+                printed(analysis, "decomposition.d4-optimal"),
                 best.join(", ")
             ),
-            why: "d* = √(C/A) grows with what can be hidden, and the grid's messages span two \
-                  orders of magnitude: no one d suits them all."
-                .to_owned(),
+            why: reason(
+                holds,
+                "d* = √(C/A) grows with what can be hidden: no one d suits workloads of every size.",
+            ),
         })
     },
 };
@@ -80,8 +83,9 @@ pub(super) const COMPUTE_BOUND: Check = Check {
         };
         let (bound, other) = (typical(|l| l >= 1.0), typical(|l| l < 1.0));
         let show = |d: Option<f64>| d.map_or_else(|| "none".to_owned(), |d| format!("{d:.1}"));
+        let holds = smaller > larger;
         (!pairs.is_empty()).then(|| Finding {
-            holds: smaller > larger,
+            holds,
             numbers: format!(
                 "{} pairs: smaller in {smaller}, equal in {}, larger in {larger}; geometric mean \
                  of the best d over all cases: {} where λ ≥ 1, {} where λ < 1",
@@ -90,10 +94,12 @@ pub(super) const COMPUTE_BOUND: Check = Check {
                 show(bound),
                 show(other)
             ),
-            why: "With λ ≥ 1 only communication can be hidden, C = T_comm in d* = √(C/A): less \
-                  of it, fewer pieces. At equal λ a larger case takes more pieces, which is why \
-                  the mean over all cases need not show it."
-                .to_owned(),
+            why: reason(
+                holds,
+                "With λ ≥ 1 only communication can be hidden, C = T_comm in d* = √(C/A): less of \
+                 it, fewer pieces. At equal λ a larger case takes more pieces, which is why the \
+                 mean over all cases need not show it.",
+            ),
         })
     },
 };
@@ -136,8 +142,10 @@ pub(super) const OVERHEAD_LOWERS_D: Check = Check {
         (!numbers.is_empty()).then(|| Finding {
             holds,
             numbers: format!("{} at {}", path.path, numbers.join("; ")),
-            why: "Each further piece pays the overhead once more: A grows, √(C/A) falls."
-                .to_owned(),
+            why: reason(
+                holds,
+                "Each further piece pays the overhead once more: A grows, √(C/A) falls.",
+            ),
         })
     },
 };

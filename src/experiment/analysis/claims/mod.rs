@@ -8,6 +8,7 @@ mod decomposition;
 mod winners;
 
 use super::Analysis;
+use crate::experiment::published::Beside;
 
 /// How a claim stands.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
@@ -56,7 +57,25 @@ pub struct Claim {
 struct Finding {
     holds: bool,
     numbers: String,
+    /// True whatever the verdict; empty where the numbers say all that is known.
     why: String,
+}
+
+/// A reason why a claim holds, for one that does.
+fn reason(holds: bool, why: &str) -> String {
+    let why = if holds { why } else { "" };
+    why.to_owned()
+}
+
+/// What is printed beside one of our figures: ` (published: 30.00 %)`; empty where nothing is.
+fn printed(analysis: &Analysis, ours: &str) -> String {
+    let mut figures = analysis.published.iter().flat_map(|p| &p.figures);
+    let beside = Beside::Ours(ours.to_owned());
+    let found = figures.find(|printed| printed.beside == beside);
+    found.map_or_else(String::new, |printed| {
+        let most = if printed.most { "up to " } else { "" };
+        format!(" (published: {most}{})", printed.value)
+    })
 }
 
 /// A claim that can be checked.
