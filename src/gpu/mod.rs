@@ -1,6 +1,6 @@
 //! Real GPUs: the CUDA driver and its libraries, found at run time, and what runs on them.
 //!
-//! Nothing of CUDA is needed to build or test Duet. [`env`] finds the libraries on the machine,
+//! Nothing of CUDA is needed to build or test Duet. [`mod@env`] finds the libraries on the machine,
 //! [`raw`] wraps their calls one by one (the only unsafe code), [`kernels`] are our own kernels,
 //! compiled at run time and kept in a [`cache`], [`lt`] multiplies matrices and [`raw::nccl`] is the
 //! library baseline of the collectives; [`check`] tests all of it against the host. Whatever is

@@ -3,7 +3,7 @@
 //! [`run`] goes through [`SECTIONS`], each a file of microbenchmarks with a share of the time; raw
 //! samples are written as they are taken ([`book`]), and each number is a median or a fit with its
 //! interval ([`estimate`]). [`profile`] turns these *facts* into the numbers that the simulator
-//! uses, by the simulator's own formulas, and [`file`] writes them as a topology; [`difference`]
+//! uses, by the simulator's own formulas, and [`mod@file`] writes them as a topology; [`difference`]
 //! sets two calibrations against each other.
 //!
 //! To add a microbenchmark: a file with a `SECTION`, and a line in [`SECTIONS`].

@@ -1,4 +1,4 @@
-//! An experiment's analysis in words and tables: [`markdown`] writes `report.md`, [`summary`]
+//! An experiment's analysis in words and tables: [`markdown()`] writes `report.md`, [`summary()`]
 //! writes `summary.json`, [`brief`] the few lines that the command line prints.
 
 mod brief;
