@@ -31,11 +31,12 @@ fn selector(c: &mut Criterion) {
             // Shapes of different winners, so that no branch is learned by heart.
             let shapes: Vec<[u64; 3]> = (0..64u64)
                 .map(|i| {
-                    [
-                        512 << (i % 6),
-                        2048 + 512 * (i * 7 % 16),
-                        2048 + 512 * (i * 5 % 16),
-                    ]
+                    let hidden = [2048, 3072, 4096, 5120, 6144, 8192, 10240, 12288][i as usize / 8];
+                    let (n, k) = match kind {
+                        Kind::AgGemm => (4 * hidden, hidden),
+                        _ => (hidden, 4 * hidden),
+                    };
+                    [512 << (i % 6), n, k]
                 })
                 .collect();
             let mut at = 0;

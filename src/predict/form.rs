@@ -35,20 +35,36 @@ impl Stage {
     }
 }
 
+/// The greater of two numbers: one instruction, where `f64::max` spends several on NaN.
+#[inline(always)]
+pub(super) fn greater(a: f64, b: f64) -> f64 {
+    if a < b { b } else { a }
+}
+
+/// What a closed form makes of its resources: all of them to be shown, or the longest chain alone.
+pub(super) trait Pipeline: Copy {
+    /// Without resources; `steps` that each cost the fitted overhead: d − 1 or n − 1.
+    fn new(steps: f64) -> Self;
+
+    /// With a further resource that works `work` seconds in `count` stages; the others as in
+    /// [`Stage`].
+    #[must_use]
+    fn with(self, resource: &'static str, before: f64, work: f64, count: f64, after: f64) -> Self;
+}
+
 /// Most resources of one form.
 const MOST: usize = 5;
 
-/// A closed form evaluated: plain numbers, so that the selector needs no memory.
+/// All resources.
 #[derive(Copy, Clone, Debug)]
 pub(super) struct Form {
     stages: [Stage; MOST],
     len: usize,
-    /// Steps that each cost the fitted overhead: d − 1 or n − 1.
     pub steps: f64,
 }
 
-impl Form {
-    pub fn new(steps: f64) -> Self {
+impl Pipeline for Form {
+    fn new(steps: f64) -> Self {
         let none = Stage {
             resource: "",
             before: 0.0,
@@ -63,13 +79,11 @@ impl Form {
         }
     }
 
-    /// With a further resource.
-    #[must_use]
-    pub fn with(
+    fn with(
         mut self,
         resource: &'static str,
         before: f64,
-        each: f64,
+        work: f64,
         count: f64,
         after: f64,
     ) -> Self {
@@ -78,7 +92,7 @@ impl Form {
             *place = Stage {
                 resource,
                 before,
-                each,
+                each: if count > 0.0 { work / count } else { 0.0 },
                 count,
                 after,
             };
@@ -86,7 +100,9 @@ impl Form {
         }
         self
     }
+}
 
+impl Form {
     /// The resources.
     pub fn stages(&self) -> &[Stage] {
         &self.stages[..self.len]
@@ -98,6 +114,32 @@ impl Form {
     }
 }
 
+/// The longest chain alone, for the selector.
+#[derive(Copy, Clone, Debug)]
+pub(super) struct Longest {
+    /// The longest chain \[s\].
+    pub seconds: f64,
+    pub steps: f64,
+}
+
+impl Pipeline for Longest {
+    #[inline]
+    fn new(steps: f64) -> Self {
+        Self {
+            seconds: 0.0,
+            steps,
+        }
+    }
+
+    #[inline]
+    fn with(self, _: &'static str, before: f64, work: f64, _: f64, after: f64) -> Self {
+        Self {
+            seconds: greater(self.seconds, before + work + after),
+            ..self
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -105,10 +147,18 @@ mod tests {
     #[test]
     fn two_resources_are_the_textbook_pipeline() {
         for (c, t, s) in [(3.0, 2.0, 5.0), (2.0, 3.0, 5.0), (1.0, 1.0, 1.0)] {
-            let form = Form::new(s - 1.0)
-                .with("compute", t, c, s, 0.0)
-                .with("links", 0.0, t, s, c);
+            let form = Form::new(s - 1.0).with("compute", t, s * c, s, 0.0).with(
+                "links",
+                0.0,
+                s * t,
+                s,
+                c,
+            );
             assert_eq!(form.seconds(), t + (s - 1.0) * f64::max(c, t) + c);
+            let longest = Longest::new(s - 1.0)
+                .with("compute", t, s * c, s, 0.0)
+                .with("links", 0.0, s * t, s, c);
+            assert_eq!(longest.seconds, form.seconds());
         }
     }
 }

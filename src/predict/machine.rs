@@ -120,7 +120,7 @@ impl Machine {
         let evaluate = |setting: Setting| -> Option<(Form, &Gpu)> {
             let forms = self.gpus.iter().filter_map(|gpu| {
                 let model = Model::new(gpu, net, *terms, operator.dtype, case);
-                Some((closed(&model, setting)?, gpu))
+                Some(((closed.form)(&model, setting)?, gpu))
             });
             forms.reduce(|a, b| if b.0.seconds() > a.0.seconds() { b } else { a })
         };
@@ -151,7 +151,8 @@ impl Machine {
         if choice.strategy().name() == "interdecom" {
             let model = Model::new(gpu, net, *terms, operator.dtype, case);
             let step = overhead.map_or(0.0, |o| step(o, case.message));
-            let form = super::closed::interdecom::decomposition(&model, setting, step);
+            let bound = super::closed::interdecom::Bound::new(&model, setting, step);
+            let form = bound.map(|bound| bound.form);
             prediction.pieces = form.map(|form| form.pieces(|d| admissible(operator, setting, d)));
             prediction.decomposition = form;
         }
@@ -179,7 +180,7 @@ impl Machine {
         if !strategy.applies(operator.kind) {
             return skip(format!("`{name}` does not perform {}", operator.kind));
         }
-        let Some((_, closed)) = REGISTRY.iter().find(|(known, _)| *known == name) else {
+        let Some(closed) = REGISTRY.iter().find(|closed| closed.name == name) else {
             return skip(format!("`{name}` has no closed form"));
         };
         if !matches!(choice.params().mover(), crate::schedule::Mover::CopyEngine) {

@@ -19,9 +19,10 @@ pub(super) struct Gpu {
     /// Its fixed time and that of each step \[s\].
     library_base: f64,
     library_step: f64,
-    /// Memory bandwidth and rate of elementwise kernels \[bytes/s\].
+    /// Memory bandwidth \[bytes/s\], its inverse, and that of elementwise kernels' rate.
     pub hbm: f64,
-    pub elementwise: f64,
+    pub per_hbm: f64,
+    pub per_elementwise: f64,
     pub costs: Costs,
 }
 
@@ -35,7 +36,8 @@ impl Gpu {
             library_base: device.library.base.get(),
             library_step: device.library.step.get(),
             hbm: device.hbm.get(),
-            elementwise: device.elementwise.get(),
+            per_hbm: 1.0 / device.hbm.get(),
+            per_elementwise: 1.0 / device.elementwise.get(),
             costs: device.costs,
         }
     }
@@ -57,12 +59,18 @@ pub(super) struct Case {
     pub gemm: [u64; 3],
     /// The message S \[bytes\].
     pub message: f64,
+    /// Ranks as a number, and their inverse.
+    ranks: f64,
+    part: f64,
 }
 
 impl Case {
     pub fn new(operator: &Operator) -> Self {
         let gemm = operator.rank_gemm().unwrap_or_default();
+        let ranks = f64::from(operator.tp);
         Self {
+            ranks,
+            part: 1.0 / ranks,
             kind: operator.kind,
             n: operator.tp,
             gemm: [gemm.0, gemm.1, gemm.2],
@@ -74,13 +82,18 @@ impl Case {
     }
 
     /// Ranks as a number.
-    pub fn ranks(&self) -> f64 {
-        f64::from(self.n)
+    pub const fn ranks(&self) -> f64 {
+        self.ranks
+    }
+
+    /// A rank's part of anything: 1/n.
+    pub const fn part(&self) -> f64 {
+        self.part
     }
 
     /// A rank's part of the message \[bytes\].
     pub fn shard(&self) -> f64 {
-        self.message / self.ranks()
+        self.message * self.part
     }
 
     /// The collective beside the GEMM.
@@ -159,6 +172,7 @@ pub(super) struct Collective {
 }
 
 impl<'a> Model<'a> {
+    #[inline(always)]
     pub fn new(gpu: &'a Gpu, net: &'a Network, terms: Terms, dtype: DType, case: Case) -> Self {
         let [m, n, k] = case.gemm;
         let curve = gpu.curve(dtype).filter(|_| case.kind.is_fused());
@@ -183,11 +197,14 @@ impl<'a> Model<'a> {
             .map_or_else(GemmTime::default, |column| column.time(rows, sms))
     }
 
-    /// No way of cutting the rank's GEMM computes faster \[s\].
-    pub fn least(&self) -> f64 {
+    /// No way of cutting the rank's GEMM takes less: arithmetic of all pieces on all SMs, and
+    /// overhead of each \[s\].
+    pub fn least(&self) -> (f64, f64) {
         match &self.column {
-            Some(column) if self.terms.gemm_curve => column.least(self.case.gemm[0]),
-            _ => self.whole.seconds,
+            Some(column) if self.terms.gemm_curve => {
+                (column.least(self.case.gemm[0]), column.least_overhead())
+            }
+            _ => (self.whole.seconds, 0.0),
         }
     }
 
@@ -228,6 +245,6 @@ impl<'a> Model<'a> {
 
     /// A kernel that adds up all parts of a shard of `bytes`.
     pub fn sum(&self, bytes: f64) -> f64 {
-        self.costs.kernel_start.get() + (self.case.ranks() + 1.0) * bytes / self.gpu.elementwise
+        self.costs.kernel_start.get() + (self.case.ranks() + 1.0) * bytes * self.gpu.per_elementwise
     }
 }

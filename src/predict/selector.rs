@@ -8,6 +8,7 @@
 use super::Terms;
 use super::closed::{self, Closed, REGISTRY};
 use super::decomposition::MOST_PIECES;
+use super::form::Longest;
 use super::machine::{Machine, divisible_rows, has_rows};
 use super::model::{Case, Model, Setting};
 use super::parameters::Parameters;
@@ -64,7 +65,7 @@ pub struct Selection {
 #[derive(Copy, Clone, Debug)]
 struct Candidate {
     pick: Pick,
-    form: Closed,
+    closed: Closed,
     setting: Setting,
     alpha: f64,
     beta: f64,
@@ -107,13 +108,13 @@ impl Selector {
                 Pick::FusionDoubleRing => pair,
                 _ => !alone,
             };
-            let (name, form) = REGISTRY.iter().find(|(name, _)| *name == pick.name())?;
-            let choice = strategy::parse(name).ok().filter(|_| applies)?;
-            let found = parameters.get(machine.name(), kind, machine.ranks(), name);
+            let closed = REGISTRY.iter().find(|closed| closed.name == pick.name())?;
+            let choice = strategy::parse(closed.name).ok().filter(|_| applies)?;
+            let found = parameters.get(machine.name(), kind, machine.ranks(), closed.name);
             let overhead = found.filter(|_| terms.overhead);
             Some(Candidate {
                 pick,
-                form: *form,
+                closed: *closed,
                 setting: Setting::new(&choice, kind),
                 alpha: overhead.map_or(0.0, |o| o.alpha),
                 beta: overhead.map_or(0.0, |o| o.beta),
@@ -157,15 +158,19 @@ impl Selector {
         {
             // On unlike GPUs the slowest counts, and the unsplit GEMM says which.
             let case = Case::new(&operator);
-            let models = self.machine.gpus.iter();
-            let models = models.map(|gpu| Model::new(gpu, net, self.terms, self.dtype, case));
-            let slowest = models.reduce(|a, b| match b.whole.seconds > a.whole.seconds {
-                true => b,
-                false => a,
-            });
-            if let Some(model) = slowest {
-                self.consider(&model, &operator, &mut selection);
-            }
+            let new = |gpu| Model::new(gpu, net, self.terms, self.dtype, case);
+            let slowest = match self.machine.gpus.as_slice() {
+                [] => return selection,
+                [gpu] => gpu,
+                [first, others @ ..] => others.iter().fold(first, |slowest, gpu| {
+                    match new(gpu).whole.seconds > new(slowest).whole.seconds {
+                        true => gpu,
+                        false => slowest,
+                    }
+                }),
+            };
+            let model = Model::new(slowest, net, self.terms, self.dtype, case);
+            self.consider(&model, &operator, &mut selection);
         }
         if let Some((_, next)) = selection.runner_up {
             selection.margin = next / selection.seconds - 1.0;
@@ -178,8 +183,8 @@ impl Selector {
         for candidate in &self.candidates {
             let step = candidate.alpha + candidate.beta * model.case.message;
             let seconds = |setting: Setting| {
-                let form = (candidate.form)(model, setting)?;
-                Some(form.seconds() + form.steps * step)
+                let Longest { seconds, steps } = (candidate.closed.time)(model, setting)?;
+                Some(seconds + steps * step)
             };
             let (pick, setting) = (candidate.pick, candidate.setting);
             if let Pick::InterDecom(_) = pick {
@@ -218,14 +223,15 @@ impl Selector {
         let mut best: Option<(u32, f64)> = None;
         // What a further candidate has to beat.
         let mut limit = selection.runner_up.map_or(f64::INFINITY, |(_, time)| time);
-        let [below, above] =
-            closed::interdecom::decomposition(model, candidate.setting, step)?.neighbours();
+        let bound = closed::interdecom::Bound::new(model, candidate.setting, step)?;
+        if most < 2 || bound.of_any() >= limit {
+            return None;
+        }
+        let [below, above] = bound.form.neighbours();
         let others = (1..=most.ilog2()).map(|power| 1 << power);
         let others = others.filter(|d| *d != below && *d != above);
         for d in [below, above].into_iter().chain(others) {
-            let least = closed::interdecom::at_least(model, setting(d))?;
-            let possible = least + f64::from(d - 1) * step < limit;
-            if !(2..=most).contains(&d) || !possible {
+            if !(2..=most).contains(&d) || bound.of(f64::from(d)) >= limit {
                 continue;
             }
             let time = seconds(setting(d))?;

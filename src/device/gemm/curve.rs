@@ -1,9 +1,10 @@
 //! The GEMM time of one GPU with everything worked out that does not depend on the shape, for
 //! callers that ask many times per microsecond.
 //!
-//! Tiles win by their waves: the least `waves · t_tile` over the tile shapes is the least possible
-//! time, and the answer where that tile's memory traffic takes no longer. Shapes that leave SMs
-//! idle (k may be split) or are bound by memory go the long way, [`super::gemm`]. Measured
+//! Tile shapes are tried from the most to the least efficient until the arithmetic alone takes the
+//! next one longer than the best so far. Tiles win by their waves: the least `waves · t_tile` over the tile shapes and splits of k is the
+//! least possible time, and the answer where that tile's memory traffic takes no longer. Shapes that
+//! are bound by memory go the long way, [`super::gemm`]. Measured
 //! corrections of columns with common rows are blended once per (n, k): between columns weights do
 //! not depend on m.
 
@@ -11,7 +12,7 @@ use super::super::{DType, Device, Tile};
 use super::{GemmTime, K_FILL, gemm, table, wave};
 
 /// Most rows of a table that is blended.
-const MOST_ROWS: usize = 16;
+const MOST_ROWS: usize = 8;
 
 /// GEMM times of one GPU and element type.
 #[derive(Clone, Debug)]
@@ -22,17 +23,24 @@ pub struct Curve {
     table: table::Columns,
     /// Seconds per multiply-add that no shape beats: the best tile's, and the best correction's.
     least: f64,
+    /// Seconds of every GEMM's overhead, times the best correction.
+    least_overhead: f64,
 }
 
 #[derive(Clone, Debug)]
 struct Prepared {
-    tile: Tile,
-    /// Inverse of its rows and columns.
+    /// Its rows and columns, and the inverse of each.
+    m: f64,
+    n: f64,
     per_m: f64,
     per_n: f64,
+    /// √(rows / columns).
+    aspect: f64,
     /// Operations per element of k, and what one SM does of them per second.
     flops: f64,
     rate: f64,
+    /// Place in the profile, where the first of equals wins.
+    place: usize,
 }
 
 /// A curve at fixed n and k.
@@ -49,17 +57,21 @@ impl Curve {
     /// `None` when the device lacks `dtype`.
     pub fn new(device: &Device, dtype: DType) -> Option<Self> {
         let rate = device.rate(dtype)? / f64::from(device.sms.max(1));
-        let prepared = |tile: &Tile| {
+        let prepared = |(place, tile): (usize, &Tile)| {
             let (tm, tn) = (f64::from(tile.m), f64::from(tile.n));
             Prepared {
-                tile: tile.clone(),
+                m: tm,
+                n: tn,
                 per_m: 1.0 / tm,
                 per_n: 1.0 / tn,
+                aspect: (tm / tn).sqrt(),
                 flops: 2.0 * tm * tn,
                 rate: rate * tile.efficiency,
+                place,
             }
         };
-        let tiles: Vec<Prepared> = device.tiles.iter().map(prepared).collect();
+        let mut tiles: Vec<Prepared> = device.tiles.iter().enumerate().map(prepared).collect();
+        tiles.sort_by(|a, b| b.rate.total_cmp(&a.rate));
         let table = table::Columns::new(&device.gemm_table, dtype);
         let sms = f64::from(device.sms.max(1));
         let each = |p: &Prepared| 2.0 / (p.rate * sms);
@@ -68,12 +80,14 @@ impl Curve {
             device: device.clone(),
             dtype,
             least: least * table.least(),
+            least_overhead: device.gemm_overhead.get() * table.least(),
             tiles,
             table,
         })
     }
 
     /// The curve of GEMMs with `n` columns and depth `k`.
+    #[inline]
     pub fn at(&self, n: u64, k: u64) -> Column<'_> {
         Column {
             curve: self,
@@ -86,48 +100,73 @@ impl Curve {
     /// The wave model's short way; `None` where the long one has to be gone.
     fn short(&self, [m, n, k]: [u64; 3], sms: u32) -> Option<GemmTime> {
         const LARGEST: u64 = 1 << 31;
-        if m == 0 || n == 0 || k == 0 || m > LARGEST || n > LARGEST || k > LARGEST {
+        if m == 0
+            || n == 0
+            || k == 0
+            || m > LARGEST
+            || n > LARGEST
+            || k > LARGEST
+            || self.tiles.is_empty()
+        {
             return None;
         }
-        let sms = u64::from(sms.clamp(1, self.device.sms.max(1)));
-        let per_sm = 1.0 / sms as f64;
-        let depth = k as f64 + K_FILL;
-        let mut best = (f64::INFINITY, None);
+        let [m, n, k] = [m, n, k].map(|x| x as i64 as f64);
+        let sms = f64::from(sms.clamp(1, self.device.sms.max(1)));
+        let (per_sm, root) = (1.0 / sms, sms.sqrt());
+        let work = 2.0 * m * n * k * per_sm;
+        let mut best = (f64::INFINITY, &self.tiles[0], 1.0);
         for prepared in &self.tiles {
-            let rows = quotient(m, u64::from(prepared.tile.m), prepared.per_m);
-            let columns = quotient(n, u64::from(prepared.tile.n), prepared.per_n);
-            let tiles = rows * columns;
-            if 2 * tiles <= sms {
-                return None;
+            // Rounding aside; equals are tried, for the first of them wins.
+            if work > best.0 * prepared.rate * (1.0 + 1e-9) {
+                break;
             }
+            let tiles = prepared.tiles(m, n);
             // The same operations in the same order as in `wave`, so that ties fall alike.
-            let one = prepared.flops * depth / prepared.rate;
-            let time = quotient(tiles, sms, per_sm) as f64 * one;
-            if time < best.0 {
-                best = (time, Some((prepared, rows, columns, one)));
+            let time = quotient(tiles, sms, per_sm) * prepared.one(k);
+            if time < best.0 || (time == best.0 && prepared.place < best.1.place) {
+                best = (time, prepared, 1.0);
+            }
+            let mut split = 2.0;
+            while tiles * split <= sms && split <= wave::MAX_SPLIT && k >= split * wave::MIN_SPLIT_K
+            {
+                let time = prepared.one(quotient(k, split, 1.0 / split));
+                if time < best.0 || (time == best.0 && prepared.place < best.1.place) {
+                    best = (time, prepared, split);
+                }
+                split *= 2.0;
             }
         }
-        let (compute, Some((prepared, rows, columns, one))) = best else {
-            return None;
-        };
+        let (compute, prepared, split) = best;
         let shape = wave::Shape {
-            m: m as f64,
-            n: n as f64,
-            k: k as f64,
+            m,
+            n,
+            k,
             size: self.dtype.size() as f64,
         };
-        let tile = (f64::from(prepared.tile.m), f64::from(prepared.tile.n));
+        let rows = quotient(m, prepared.m, prepared.per_m);
+        let columns = quotient(n, prepared.n, prepared.per_n);
+        let tiles = rows * columns * split;
+        let part = if split > 1.0 {
+            quotient(k, split, 1.0 / split)
+        } else {
+            k
+        };
+        let wave = match tiles < sms {
+            true => (tiles, tiles.sqrt() * prepared.aspect),
+            false => (sms, root * prepared.aspect),
+        };
         let bytes = wave::traffic(
             &self.device,
             &shape,
-            tile,
-            (rows as f64, columns as f64),
-            1.0,
-            sms as f64,
+            prepared.m,
+            (rows, columns),
+            split,
+            wave,
         );
         if bytes > compute * self.device.hbm.get() {
             return None;
         }
+        let one = prepared.one(part);
         let overhead = self.device.gemm_overhead.get();
         Some(GemmTime {
             seconds: overhead + compute,
@@ -139,10 +178,27 @@ impl Curve {
     }
 }
 
+impl Prepared {
+    /// Tiles of C.
+    fn tiles(&self, m: f64, n: f64) -> f64 {
+        quotient(m, self.m, self.per_m) * quotient(n, self.n, self.per_n)
+    }
+
+    /// Seconds of one tile of depth k.
+    fn one(&self, k: f64) -> f64 {
+        self.flops * (k + K_FILL) / self.rate
+    }
+}
+
 impl Column<'_> {
     /// The arithmetic of `m` rows, in any number of pieces, takes no less \[s\].
     pub fn least(&self, m: u64) -> f64 {
         m as f64 * self.n as f64 * self.k as f64 * self.curve.least
+    }
+
+    /// No GEMM takes less beyond its arithmetic \[s\].
+    pub fn least_overhead(&self) -> f64 {
+        self.curve.least_overhead
     }
 
     /// The time of `m` rows on `sms` SMs, as [`super::gemm`] gives it but for `unquantised`, which
@@ -167,12 +223,13 @@ impl Column<'_> {
     }
 }
 
-/// ⌈x / by⌉ for x below 2^52, with the inverse of `by`.
-fn quotient(x: u64, by: u64, inverse: f64) -> u64 {
-    // The product is off by less than one part in 2^52, so its floor by at most one, downwards
-    // where x is a multiple; both are made good by the comparison.
-    let down = (x as f64 * inverse) as u64;
-    down + u64::from(down * by < x)
+/// ⌈x / by⌉ of whole numbers below 2^51; plain arithmetic, where `ceil` is a call on old x86.
+fn quotient(x: f64, by: f64, inverse: f64) -> f64 {
+    // Beyond 2^52 doubles are whole numbers: adding this rounds to the nearest.
+    const WHOLE: f64 = 1.5 * (1u64 << 52) as f64;
+    let near = (x * inverse + WHOLE) - WHOLE;
+    // The nearest is the floor or the ceiling, and a multiple is exact.
+    near + if near * by < x { 1.0 } else { 0.0 }
 }
 
 #[cfg(test)]
@@ -208,8 +265,10 @@ mod tests {
     #[test]
     fn quotients_round_up() {
         for by in [64u64, 84, 128, 132, 192, 256] {
-            for x in (0..5000).chain((1 << 40)..(1 << 40) + 500) {
-                assert_eq!(quotient(x, by, 1.0 / by as f64), x.div_ceil(by), "{x}/{by}");
+            for x in (0u64..5000).chain((1 << 40)..(1 << 40) + 500) {
+                let (real, inverse) = (by as f64, 1.0 / by as f64);
+                let found = quotient(x as f64, real, inverse);
+                assert_eq!(found, x.div_ceil(by) as f64, "{x}/{by}");
             }
         }
     }

@@ -63,6 +63,7 @@ impl Columns {
     }
 
     /// The factors at the rows for a (n, k); `None` where there are more than N rows.
+    #[inline]
     pub fn blend<const N: usize>(&self, n: f64, k: f64) -> Option<[f64; N]> {
         let mut factors = [1.0; N];
         let used = factors.get_mut(..self.rows.len())?;

@@ -19,8 +19,8 @@ use crate::device::{Device, Tile};
 pub const K_FILL: f64 = 180.0;
 
 /// Largest split of k, and the shortest piece worth it, as in GEMM libraries' heuristics.
-const MAX_SPLIT: f64 = 16.0;
-const MIN_SPLIT_K: f64 = 256.0;
+pub(super) const MAX_SPLIT: f64 = 16.0;
+pub(super) const MIN_SPLIT_K: f64 = 256.0;
 
 /// Share of L2 that keeps operands; the rest holds what streams through. Assumed.
 const L2_SHARE: f64 = 0.5;
@@ -63,7 +63,9 @@ pub(super) fn choices<'a>(
     std::iter::from_fn(move || {
         let split: f64 = next?;
         let tiles = rows * columns * split;
-        let bytes = traffic(device, shape, (tm, tn), (rows, columns), split, sms);
+        let wave = sms.min(tiles);
+        let square = (wave * tm / tn).sqrt();
+        let bytes = traffic(device, shape, tm, (rows, columns), split, (wave, square));
         let memory = bytes / device.hbm.get();
         let part = (shape.k / split).ceil();
         let waves = (tiles / sms).ceil();
@@ -84,24 +86,31 @@ pub(super) fn choices<'a>(
     })
 }
 
-/// Bytes read and written.
+/// Bytes read and written; `wave` is W and √(W·tm/tn), the columns of a square wave.
+#[inline]
 pub(super) fn traffic(
     device: &Device,
     shape: &Shape,
-    (tm, tn): (f64, f64),
+    tm: f64,
     (rows, columns): (f64, f64),
     split: f64,
-    sms: f64,
+    (wave, square): (f64, f64),
 ) -> f64 {
     let Shape { m, n, k, size } = *shape;
     let cache = L2_SHARE * device.l2.as_f64();
-    let wave = sms.min(rows * columns * split);
-    let across = (wave / (wave * tn / tm).sqrt().clamp(1.0, rows)).clamp(1.0, columns);
-    let down = (wave / across).clamp(1.0, rows);
-    let hit_b = (cache / (k * n * size)).min(1.0);
-    let hit_a = (cache / (down * tm * k * size)).min(1.0);
-    let b = k * n * size * (1.0 + (rows / down - 1.0) * (1.0 - hit_b));
-    let a = m * k * size * (1.0 + (columns / across - 1.0) * (1.0 - hit_a));
+    // At most all rows and at least one of them.
+    let across = if square * rows < wave {
+        wave / rows
+    } else {
+        square.min(wave)
+    };
+    let per_across = 1.0 / across.clamp(1.0, columns);
+    let per_down = 1.0 / (wave * per_across).clamp(1.0, rows);
+    // What does not stay in L2 is read again: x · (1 − hit).
+    let again_b = (k * n * size - cache).max(0.0);
+    let again_a = (m * k * size - cache * (m / tm) * per_down).max(0.0);
+    let b = k * n * size + (rows * per_down - 1.0) * again_b;
+    let a = m * k * size + (columns * per_across - 1.0) * again_a;
     let partials = if split > 1.0 {
         2.0 * PARTIAL * m * n * split
     } else {

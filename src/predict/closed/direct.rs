@@ -4,36 +4,35 @@
 //! to everyone. A point-to-point message is `α + S/B`.
 
 use crate::operator::Kind;
-use crate::predict::form::Form;
+use crate::predict::form::Pipeline;
 use crate::predict::model::{Model, Setting};
 
-pub(super) fn form(model: &Model<'_>, _: Setting) -> Option<Form> {
+pub(super) fn form<P: Pipeline>(model: &Model<'_>, _: Setting) -> Option<P> {
     let (case, c, net) = (&model.case, model.costs, model.net);
     let (submit, start) = (c.submit_copy.get(), c.copy_start.get());
     if case.kind == Kind::PointToPoint {
         let time = start + net.message.latency + case.message * net.message.per_byte;
-        return Some(Form::new(1.0).with("links", submit, time, 1.0, 0.0));
+        return Some(P::new(1.0).with("links", submit, time, 1.0, 0.0));
     }
     if !net.gather.known() {
         return None;
     }
     let shard = case.shard();
     let n = case.ranks();
-    let form = Form::new(n - 1.0);
+    let form = P::new(n - 1.0);
     let after = c.stream_flag.get() + model.sum(shard);
-    let each = |exchange: f64| exchange / (n - 1.0);
     let (gather, scatter) = (
         net.gather.last(shard, start),
         net.scatter.last(shard, start),
     );
     Some(match case.kind {
-        Kind::AllGather => form.with("links", submit, each(gather), n - 1.0, 0.0),
-        Kind::AllToAll => form.with("links", submit, each(scatter), n - 1.0, 0.0),
-        Kind::ReduceScatter => form.with("links", submit, each(scatter), n - 1.0, after),
+        Kind::AllGather => form.with("links", submit, gather, n - 1.0, 0.0),
+        Kind::AllToAll => form.with("links", submit, scatter, n - 1.0, 0.0),
+        Kind::ReduceScatter => form.with("links", submit, scatter, n - 1.0, after),
         _ => form.with(
             "links",
             submit,
-            each(scatter + gather),
+            scatter + gather,
             n - 1.0,
             after + c.stream_flag.get(),
         ),

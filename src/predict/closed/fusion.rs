@@ -10,7 +10,7 @@
 //! Compass paper prints Tm/n, kept as the term `compass-paper`.
 
 use crate::device::gemm::GemmTime;
-use crate::predict::form::Form;
+use crate::predict::form::{Pipeline, greater};
 use crate::predict::model::Model;
 
 /// A fused kernel.
@@ -45,50 +45,42 @@ impl Kernel {
 
     /// A group that is the share `part` of all tiles \[s\].
     pub fn group(&self, part: f64) -> f64 {
-        (self.tiles * part).max(self.wave)
+        greater(self.tiles * part, self.wave)
     }
 }
 
 /// The form with its compute resource, and the memory where it counts: `moved` bytes go through
 /// it beside the GEMM's.
-pub(super) fn begin(model: &Model<'_>, kernel: &Kernel, moved: f64, after: f64) -> Form {
+pub(super) fn begin<P: Pipeline>(model: &Model<'_>, kernel: &Kernel, moved: f64, after: f64) -> P {
     let n = model.case.ranks();
-    let form = Form::new(n - 1.0).with("compute", kernel.start, kernel.tiles / n, n, after);
+    let form = P::new(n - 1.0).with("compute", kernel.start, kernel.tiles, n, after);
     if !model.terms.contention {
         return form;
     }
-    form.with(
-        "memory",
-        kernel.start,
-        (kernel.bytes + moved) / model.gpu.hbm,
-        1.0,
-        after,
-    )
+    let memory = (kernel.bytes + moved) * model.gpu.per_hbm;
+    form.with("memory", kernel.start, memory, 1.0, after)
 }
 
-/// The time of a step of n − 1 that take `total` together; the paper divides by n.
-pub(super) fn step(model: &Model<'_>, total: f64) -> f64 {
-    let n = model.case.ranks();
-    total
-        / if model.terms.compass_paper {
-            n
-        } else {
-            n - 1.0
-        }
+/// The steps that take `total` together; the paper has Tm/n in each of the n − 1.
+pub(super) fn steps(model: &Model<'_>, total: f64) -> f64 {
+    match model.terms.compass_paper {
+        true => total * (1.0 - model.case.part()),
+        false => total,
+    }
 }
 
-/// The form with the host that hands over `copies` copies, each with so many waits and signals;
+/// The form with the host that hands over `copies` copies with `syncs` waits and signals in all;
 /// `after` is from the last one's hand-over to the end.
-pub(super) fn with_host(
+pub(super) fn with_host<P: Pipeline>(
     model: &Model<'_>,
-    form: Form,
+    form: P,
     copies: f64,
     syncs: f64,
     after: f64,
-) -> Form {
+) -> P {
     if !model.terms.launch {
         return form;
     }
-    let each = model.submits(1.0, 0.0, syncs);
-    form.with("host", model.submits(0.0, 1.0, 0.0), each, copies, after)
+    let work = model.submits(copies, 0.0, syncs);
+    form.with("host", model.submits(0.0, 1.0, 0.0), work, copies, after)
 }

@@ -4,12 +4,12 @@
 //! the fan-out curves of the links), in n − 1 steps. GEMM+RS has one group before the first copy,
 //! and the owner's sum after the last arrival; GEMM+AR then sends the sums to everyone.
 
-use super::fusion::{Kernel, begin, step, with_host};
+use super::fusion::{Kernel, begin, steps, with_host};
 use crate::operator::Kind;
-use crate::predict::form::Form;
+use crate::predict::form::Pipeline;
 use crate::predict::model::{Model, Setting};
 
-pub(super) fn form(model: &Model<'_>, setting: Setting) -> Option<Form> {
+pub(super) fn form<P: Pipeline>(model: &Model<'_>, setting: Setting) -> Option<P> {
     let (case, c, net) = (&model.case, model.costs, model.net);
     if !net.gather.known() {
         return None;
@@ -18,30 +18,31 @@ pub(super) fn form(model: &Model<'_>, setting: Setting) -> Option<Form> {
     let n = case.ranks();
     let chunks = f64::from(setting.chunks);
     let shard = case.shard();
+    let part = kernel.tiles * case.part();
     // Chunks of one peer follow one another in their lane.
     let start = c.copy_start.get() + (chunks - 1.0) * (c.copy_start.get() + c.lane.get());
-    let group = if model.terms.stages {
-        kernel.group(1.0 / (n * chunks))
-    } else {
-        kernel.tiles / n
-    };
     if case.kind == Kind::AgGemm {
         let before = c.submit_kernel.get() + c.submit_copy.get();
-        let form = begin(model, &kernel, 2.0 * (n - 1.0) * shard, 0.0);
+        let form = begin::<P>(model, &kernel, 2.0 * (n - 1.0) * shard, 0.0);
         if !model.terms.stages {
-            let each = step(model, net.gather.last(shard, start));
-            return Some(form.with("links", before, each, n - 1.0, kernel.tiles / n));
+            let all = steps(model, net.gather.last(shard, start));
+            return Some(form.with("links", before, all, n - 1.0, part));
         }
         // The shard that holds the kernel up most with the groups from it on, or the last one with
         // a wave.
-        let part = kernel.tiles / n;
+        let group = kernel.wave.max(if setting.chunks == 1 {
+            part
+        } else {
+            part / chunks
+        });
         let (offset, arrival) = net.gather.holds_up(shard, start, part);
         let last = net.gather.last(shard, start) + group;
         let rest = ((n - offset) * part).max(last - arrival);
         let flag = c.kernel_flag.get();
-        let form = form.with("links", before, arrival / offset, offset, flag + rest);
+        let form = form.with("links", before, arrival, offset, flag + rest);
         let last = c.copy_start.get() + flag + group;
-        return Some(with_host(model, form, (n - 1.0) * chunks, 1.0, last));
+        let copies = (n - 1.0) * chunks;
+        return Some(with_host(model, form, copies, copies, last));
     }
     let everyone = case.kind == Kind::GemmAr;
     let rounds = if everyone { 2.0 } else { 1.0 };
@@ -52,30 +53,19 @@ pub(super) fn form(model: &Model<'_>, setting: Setting) -> Option<Form> {
         0.0
     };
     if !model.terms.stages {
-        let each = step(model, net.scatter.last(shard, start));
-        return Some(begin(model, &kernel, moved, back).with(
-            "links",
-            kernel.start,
-            each,
-            n - 1.0,
-            kernel.tiles / n + back,
-        ));
+        let all = steps(model, net.scatter.last(shard, start));
+        let form = begin::<P>(model, &kernel, moved, back);
+        return Some(form.with("links", kernel.start, all, n - 1.0, part + back));
     }
     let after = model.sum(shard) + back;
-    // The groups leave one after another as they are computed.
-    let pace = kernel.tiles / n;
-    // One wave may take longer than all of them.
-    let wait = (kernel.wave - (n - 1.0) * pace).max(0.0);
+    // The groups leave one after another as they are computed; one wave may take longer than all.
+    let wait = (kernel.wave - (n - 1.0) * part).max(0.0);
     let before = kernel.start + wait + c.stream_flag.get();
-    let tail = net.scatter.paced(shard, start, pace, kernel.wave) + c.stream_flag.get() + after;
-    let form = begin(model, &kernel, moved, after).with("links", before, pace, n - 1.0, tail);
+    let tail = net.scatter.paced(shard, start, part, kernel.wave) + c.stream_flag.get() + after;
+    let form = begin::<P>(model, &kernel, moved, after);
+    let form = form.with("links", before, (n - 1.0) * part, n - 1.0, tail);
     // The sum is handed over after all copies and waits for each.
     let copies = (n - 1.0) * chunks;
-    Some(with_host(
-        model,
-        form,
-        copies,
-        2.0,
-        model.submits(0.0, 1.0, copies) + after,
-    ))
+    let last = model.submits(0.0, 1.0, copies) + after;
+    Some(with_host(model, form, copies, 2.0 * copies, last))
 }

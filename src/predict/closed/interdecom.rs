@@ -16,32 +16,34 @@
 
 use crate::operator::Kind;
 use crate::predict::Decomposition;
-use crate::predict::form::Form;
+use crate::predict::form::Pipeline;
 use crate::predict::model::{Collective, Model, Setting};
 
-pub(in crate::predict) fn form(model: &Model<'_>, setting: Setting) -> Option<Form> {
+pub(in crate::predict) fn form<P: Pipeline>(model: &Model<'_>, setting: Setting) -> Option<P> {
     let d = f64::from(setting.d);
     let (case, c) = (&model.case, model.costs);
     let piece = piece(model, setting)?;
     let (lane, event, kernel) = (c.lane.get(), c.event.get(), c.kernel_start.get());
-    let form = Form::new(d - 1.0);
+    let form = P::new(d - 1.0);
     let first = c.submit_kernel.get();
     let links = if setting.direct { 0.0 } else { lane };
     let last = kernel + piece.gemm;
     let (between, beside) = (piece.collective + links, lane + kernel + piece.beside);
     let form = if case.kind == Kind::AgGemm {
         let start = first + piece.collective + event;
-        form.with("compute", start, beside, d - 1.0, last).with(
-            "links",
-            first,
-            between,
-            d - 1.0,
-            piece.collective + event + last,
-        )
+        let tail = piece.collective + event + last;
+        form.with("compute", start, (d - 1.0) * beside, d - 1.0, last)
+            .with("links", first, (d - 1.0) * between, d - 1.0, tail)
     } else {
         let start = first + last;
-        form.with("compute", start, beside, d - 1.0, event + piece.collective)
-            .with("links", start + event, between, d - 1.0, piece.collective)
+        let (work, tail) = ((d - 1.0) * beside, event + piece.collective);
+        form.with("compute", start, work, d - 1.0, tail).with(
+            "links",
+            start + event,
+            (d - 1.0) * between,
+            d - 1.0,
+            piece.collective,
+        )
     };
     if !model.terms.launch {
         return Some(form);
@@ -59,32 +61,69 @@ pub(in crate::predict) fn form(model: &Model<'_>, setting: Setting) -> Option<Fo
     } else {
         piece.collective
     };
-    Some(form.with("host", 0.0, each, d, after))
+    Some(form.with("host", 0.0, d * each, d, after))
 }
 
-/// A time that d pieces cannot beat, from the unsplit GEMM's arithmetic and the collective alone \[s\].
-pub(in crate::predict) fn at_least(model: &Model<'_>, setting: Setting) -> Option<f64> {
-    let d = f64::from(setting.d);
-    let each = exchange(model, setting, model.case.message / d)?.seconds;
-    let gemm = model.least();
-    Some((each + gemm).max(d * each + gemm / d))
-}
-
-/// A, B and C: the unsplit parts, and what the profile and the fit (`step`) say a further piece costs.
-pub(in crate::predict) fn decomposition(
-    model: &Model<'_>,
-    setting: Setting,
+/// What no number of pieces beats: each has its fixed times, all of them their bytes, and the GEMM's
+/// arithmetic takes no less in pieces than at best, on the SMs that a margin leaves.
+#[derive(Copy, Clone, Debug)]
+pub(in crate::predict) struct Bound {
+    /// Of every collective, and from one to the next \[s\].
+    fixed: f64,
+    lane: f64,
+    /// Of all collectives \[s\].
+    bytes: f64,
+    /// Of all GEMMs, and of those beside a collective \[s\].
+    gemm: f64,
+    beside: f64,
+    /// Of every GEMM \[s\].
+    each: f64,
+    /// Fitted, of every piece but one \[s\].
     step: f64,
-) -> Option<Decomposition> {
-    let (whole, c) = (model.whole, model.costs);
-    let one = exchange(model, setting, model.case.message)?.seconds;
-    let none = exchange(model, setting, 0.0)?.seconds;
-    let fixed = if whole.seconds >= one {
-        c.lane.get() + c.kernel_start.get() + whole.overhead
-    } else {
-        none + if setting.direct { 0.0 } else { c.lane.get() }
-    };
-    Some(Decomposition::new(whole.seconds, one, fixed + step))
+    /// A, B and C with the best number of pieces.
+    pub form: Decomposition,
+}
+
+impl Bound {
+    pub fn new(model: &Model<'_>, setting: Setting, step: f64) -> Option<Self> {
+        let (whole, c) = (model.whole, model.costs);
+        let fixed = exchange(model, setting, 0.0)?.seconds;
+        let one = exchange(model, setting, model.case.message)?.seconds;
+        let lane = if setting.direct { 0.0 } else { c.lane.get() };
+        let (gemm, overhead) = model.least();
+        let margin = setting.margin && !setting.direct && model.terms.gemm_curve;
+        let sms = f64::from(model.gpu.sms);
+        let left = (sms - f64::from(model.taken())).max(1.0);
+        let further = match whole.seconds >= one {
+            true => c.lane.get() + c.kernel_start.get() + whole.overhead,
+            false => fixed + lane,
+        };
+        Some(Self {
+            fixed,
+            lane,
+            bytes: one - fixed,
+            gemm,
+            beside: if margin { gemm * sms / left } else { gemm },
+            each: c.kernel_start.get() + overhead,
+            step,
+            form: Decomposition::new(whole.seconds, one, further + step),
+        })
+    }
+
+    /// d pieces take no less \[s\].
+    pub fn of(&self, d: f64) -> f64 {
+        let part = 1.0 / d;
+        let gemms = self.gemm * part + self.beside * (1.0 - part);
+        let compute = self.fixed + self.bytes * part + gemms + d * self.each;
+        let links = d * self.fixed + self.bytes + self.gemm * part + self.each;
+        compute.max(links) + (d - 1.0) * (self.lane.min(self.fixed) + self.step)
+    }
+
+    /// No number of pieces takes less \[s\]: the links' chain at the best real d.
+    pub fn of_any(&self) -> f64 {
+        let links = self.bytes + 2.0 * (self.gemm * (self.fixed + self.step)).sqrt() - self.step;
+        links.max(self.fixed + self.gemm)
+    }
 }
 
 /// The communication of a piece.

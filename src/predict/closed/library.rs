@@ -1,10 +1,10 @@
 //! `library`: the collective library's own collective.
 
-use crate::predict::form::Form;
+use crate::predict::form::Pipeline;
 use crate::predict::model::{Model, Setting};
 
-pub(super) fn form(model: &Model<'_>, _: Setting) -> Option<Form> {
+pub(super) fn form<P: Pipeline>(model: &Model<'_>, _: Setting) -> Option<P> {
     let collective = model.library(model.case.collective(), model.case.message)?;
     let start = model.costs.submit_kernel.get();
-    Some(Form::new(0.0).with("links", start, collective.seconds, 1.0, 0.0))
+    Some(P::new(0.0).with("links", start, collective.seconds, 1.0, 0.0))
 }

@@ -1,7 +1,7 @@
 //! The closed forms, one per strategy.
 //!
-//! To add one: a file here with a function from [`Model`] and [`Setting`] to a [`Form`] (resources
-//! with what is before, during and after their stages), and its line in [`REGISTRY`]. A form has
+//! To add one: a file here with a function from [`Model`] and [`Setting`] to a
+//! [`Pipeline`](super::form::Pipeline) (resources with what is before, during and after their stages), and its line in [`REGISTRY`]. A form has
 //! no constants of its own: they come from the GPU profile, the link graph and the fit.
 
 mod direct;
@@ -15,21 +15,38 @@ mod library;
 mod ring;
 pub(super) mod sequential;
 
-use super::form::Form;
+use super::form::{Form, Longest};
 use super::model::{Model, Setting};
 
 /// A strategy's closed form; `None` where the network has no number for it.
-pub(super) type Closed = fn(&Model<'_>, Setting) -> Option<Form>;
+#[derive(Copy, Clone, Debug)]
+pub(super) struct Closed {
+    /// The strategy's name.
+    pub name: &'static str,
+    /// With all resources.
+    pub form: fn(&Model<'_>, Setting) -> Option<Form>,
+    /// The longest chain alone.
+    pub time: fn(&Model<'_>, Setting) -> Option<Longest>,
+}
 
-/// By the strategy's name.
-pub(super) const REGISTRY: [(&str, Closed); 9] = [
-    ("sequential", sequential::form),
-    ("interdecom", interdecom::form),
-    ("fusion-alltoall", fusion_alltoall::form),
-    ("fusion-ring", fusion_ring::form),
-    ("fusion-double-ring", fusion_double_ring::form),
-    ("library", library::form),
-    ("direct", direct::form),
-    ("ring", ring::form),
-    ("double-ring", double_ring::form),
+macro_rules! closed {
+    ($name:literal, $file:ident) => {
+        Closed {
+            name: $name,
+            form: $file::form::<Form>,
+            time: $file::form::<Longest>,
+        }
+    };
+}
+
+pub(super) const REGISTRY: [Closed; 9] = [
+    closed!("sequential", sequential),
+    closed!("interdecom", interdecom),
+    closed!("fusion-alltoall", fusion_alltoall),
+    closed!("fusion-ring", fusion_ring),
+    closed!("fusion-double-ring", fusion_double_ring),
+    closed!("library", library),
+    closed!("direct", direct),
+    closed!("ring", ring),
+    closed!("double-ring", double_ring),
 ];

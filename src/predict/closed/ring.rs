@@ -6,16 +6,20 @@
 //! the messages for all distances beyond: `Σ_{h=1}^{n/2} (α + (n/2 − h + 1)·s/B)`.
 
 use crate::operator::Kind;
-use crate::predict::form::Form;
+use crate::predict::form::Pipeline;
 use crate::predict::model::{Model, Setting};
 use crate::predict::network::Course;
 
-pub(super) fn form(model: &Model<'_>, setting: Setting) -> Option<Form> {
+pub(super) fn form<P: Pipeline>(model: &Model<'_>, setting: Setting) -> Option<P> {
     collective(model, setting, std::slice::from_ref(&model.net.ring))
 }
 
 /// On the slowest of the rings that run at once.
-pub(super) fn collective(model: &Model<'_>, setting: Setting, courses: &[Course]) -> Option<Form> {
+pub(super) fn collective<P: Pipeline>(
+    model: &Model<'_>,
+    setting: Setting,
+    courses: &[Course],
+) -> Option<P> {
     let (case, c) = (&model.case, model.costs);
     let n = case.ranks();
     let chunks = f64::from(setting.chunks);
@@ -32,13 +36,15 @@ pub(super) fn collective(model: &Model<'_>, setting: Setting, courses: &[Course]
         let lap = course.around;
         let hop = flag + start + (lap.latency + bytes * lap.per_byte) / (n - 1.0);
         let lane = c.lane.get() + start + course.slowest(bytes);
-        let add = c.kernel_start.get() + 3.0 * bytes / model.gpu.elementwise;
+        let add = c.kernel_start.get() + 3.0 * bytes * model.gpu.per_elementwise;
         let wait = (chunks - 1.0) * lane / (n - 1.0);
         gather = gather.max((wait + hop).max(chunks * lane));
         sum = sum.max((wait + hop + add + c.event.get()).max(chunks * lane));
     }
     // The first copy waits for nobody.
-    let form = |each: f64, last: f64| Form::new(n - 1.0).with("links", submit, each, n - 2.0, last);
+    let form = |each: f64, last: f64| {
+        P::new(n - 1.0).with("links", submit, (n - 2.0) * each, n - 2.0, last)
+    };
     Some(match case.kind {
         Kind::AllGather => form(gather, gather - flag),
         Kind::ReduceScatter => form(sum, sum),

@@ -2,17 +2,17 @@
 //!
 //! `T = Tc + Tm`, plus submission, one lane hand-over and the starts of both kernels.
 
-use crate::predict::form::Form;
+use crate::predict::form::Pipeline;
 use crate::predict::model::{Model, Setting};
 
-pub(in crate::predict) fn form(model: &Model<'_>, _: Setting) -> Option<Form> {
+pub(in crate::predict) fn form<P: Pipeline>(model: &Model<'_>, _: Setting) -> Option<P> {
     let c = model.costs;
     let gemm = c.kernel_start.get() + model.whole.seconds;
     let start = c.submit_kernel.get();
     if model.case.n < 2 {
-        return Some(Form::new(0.0).with("compute", start, gemm, 1.0, 0.0));
+        return Some(P::new(0.0).with("compute", start, gemm, 1.0, 0.0));
     }
     let collective = model.library(model.case.collective(), model.case.message)?;
     let other = collective.seconds + c.lane.get();
-    Some(Form::new(0.0).with("compute", start + other, gemm, 1.0, 0.0))
+    Some(P::new(0.0).with("compute", start + other, gemm, 1.0, 0.0))
 }

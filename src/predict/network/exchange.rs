@@ -15,10 +15,9 @@ use crate::topology::route::Router;
 /// Beyond this many ranks the exchange is not worked out.
 const MOST: usize = 64;
 
-/// Paces tried per doubling (fewer for many ranks, where the exchange takes longer to work out), and
-/// the range tried around the time of a transfer alone, in powers of two.
-const PER_OCTAVE: i32 = 8;
-const OCTAVES: std::ops::RangeInclusive<i32> = -3..=2;
+/// Range of paces tried, in units of a transfer alone. Faster ones pile up as the fastest does.
+const PACES: (f64, f64) = (1.0 / 64.0, 4.0);
+/// Beyond this many ranks fewer are tried: the exchange takes longer to work out.
 const MANY: usize = 16;
 
 /// All pairs at once, times per byte of a shard.
@@ -33,9 +32,11 @@ pub(in crate::predict) struct Exchange {
     last: f64,
     /// Greatest latency of a way \[s\].
     latency: f64,
-    /// For groups that a wave finishes together, ascending: (groups, table of paces ascending with
-    /// the time from the GEMM's last group to the last arrival \[s/byte\]).
-    waves: Vec<(f64, Vec<(f64, f64)>)>,
+    /// By the groups that a wave finishes together, then by pace in units of the slowest transfer
+    /// alone: from the GEMM's last group to the last arrival \[s/byte\].
+    waves: Table<Table<f64>>,
+    /// The slowest transfer alone \[s/byte\].
+    alone: f64,
 }
 
 impl Exchange {
@@ -70,7 +71,8 @@ impl Exchange {
             rounds: ((n - 1) as f64 / engines as f64).ceil(),
             last,
             latency,
-            waves: Vec::new(),
+            waves: Table::default(),
+            alone: 0.0,
         };
         let mut latest = 0.0;
         for (at, &time) in landed.iter().enumerate() {
@@ -91,23 +93,16 @@ impl Exchange {
         for flow in flows.iter().flatten() {
             slowest = slowest.max(alone(flow, sharing));
         }
-        let per_octave = if n > MANY { 1 } else { PER_OCTAVE };
-        let steps = OCTAVES.start() * per_octave..=OCTAVES.end() * per_octave;
-        let pace = |step| slowest * (f64::from(step) / f64::from(per_octave)).exp2();
-        let paces: Vec<f64> = std::iter::once(0.0).chain(steps.map(pace)).collect();
-        // From 1 to all groups, some per doubling.
+        exchange.alone = slowest;
         let all = (n - 1) as f64;
-        let per_octave = if n > MANY { 1.0 } else { 4.0 };
-        let powers = (0u32..).map(|step| (f64::from(step) / per_octave).exp2());
-        for together in powers.take_while(|groups| *groups < all).chain([all]) {
-            let mut tail = |pace: f64| {
+        let (fine, coarse) = if n > MANY { (1, 0) } else { (3, 2) };
+        exchange.waves = Table::new(coarse, (1.0, all), |together| {
+            Table::new(fine, PACES, |pace| {
+                let pace = pace * slowest;
                 let (landed, _) = perform(sharing, &flows, engines, (pace, together));
-                let last = landed.into_iter().fold(0.0, f64::max);
-                (pace, last - (n - 1) as f64 * pace)
-            };
-            let table = paces.iter().map(|&pace| tail(pace)).collect();
-            exchange.waves.push((together, table));
-        }
+                landed.into_iter().fold(0.0, f64::max) - all * pace
+            })
+        });
         Ok(exchange)
     }
 
@@ -139,11 +134,9 @@ impl Exchange {
     /// From the GEMM's n − 1st group to the last arrival, when a group takes `group` seconds, one
     /// wave of tiles `wave`, and every group is a shard of `bytes` that leaves for its owner \[s\].
     pub fn paced(&self, bytes: f64, start: f64, group: f64, wave: f64) -> f64 {
-        let pace = group / bytes;
-        let together = (wave / group).max(1.0);
-        let rest = interpolated(&self.waves, together, |table| {
-            interpolated(table, pace, |rest| *rest)
-        });
+        let pace = group / (bytes * self.alone);
+        let together = wave / group;
+        let rest = (self.waves).at(together, |table| table.at(pace, |rest| *rest));
         // Copies started while others flow are hidden; a pile of them is started in rounds.
         let one = start + self.latency;
         let rounds = (self.rounds * one - (self.rounds - 1.0) * group).max(one);
@@ -151,16 +144,60 @@ impl Exchange {
     }
 }
 
-/// The value at `x` of a table ascending in its first column; beyond its ends those of the ends.
-fn interpolated<T>(table: &[(f64, T)], x: f64, value: impl Fn(&T) -> f64) -> f64 {
-    let above = table.partition_point(|(known, _)| *known < x);
-    match (above.checked_sub(1).map(|i| &table[i]), table.get(above)) {
-        (Some((x0, low)), Some((x1, high))) => {
-            let (low, high) = (value(low), value(high));
-            low + (high - low) * (x - x0) / (x1 - x0)
+/// Values at the numbers whose binary form has a few leading digits: evenly spaced within every
+/// doubling, so that a place is found by looking at the digits. Linear between them, constant
+/// beyond the ends.
+#[derive(Clone, Debug, Default)]
+struct Table<T> {
+    /// Bits of a double below the digits that count.
+    below: u32,
+    /// The first number, and its place as if places began at 0.
+    first: f64,
+    offset: u64,
+    values: Vec<T>,
+}
+
+impl<T> Table<T> {
+    /// `digits` binary digits beyond the leading one, from the first of `range` (a power of two) to
+    /// the first number not below the last.
+    fn new(digits: u32, range: (f64, f64), mut value: impl FnMut(f64) -> T) -> Self {
+        let below = 52 - digits;
+        let offset = range.0.to_bits() >> below;
+        let numbers = (offset..).map(|place| f64::from_bits(place << below));
+        let mut values = Vec::new();
+        for number in numbers {
+            values.push(value(number));
+            if number >= range.1 {
+                break;
+            }
         }
-        (None, Some((_, end))) | (Some((_, end)), None) => value(end),
-        (None, None) => 0.0,
+        Self {
+            below,
+            first: range.0,
+            offset,
+            values,
+        }
+    }
+
+    fn at(&self, x: f64, value: impl Fn(&T) -> f64) -> f64 {
+        let x = x.max(self.first);
+        let place = (x.to_bits() >> self.below) - self.offset;
+        let at = usize::try_from(place).unwrap_or(usize::MAX);
+        match (self.values.get(at), self.values.get(at.saturating_add(1))) {
+            (Some(low), Some(high)) => {
+                let base = (place + self.offset) << self.below;
+                let (x0, x1) = (
+                    f64::from_bits(base),
+                    f64::from_bits(base + (1 << self.below)),
+                );
+                if x == x0 {
+                    return value(low);
+                }
+                let (low, high) = (value(low), value(high));
+                low + (high - low) * (x - x0) / (x1 - x0)
+            }
+            _ => self.values.last().map_or(0.0, value),
+        }
     }
 }
 

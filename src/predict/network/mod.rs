@@ -16,6 +16,8 @@ pub(super) use library::Library;
 
 use share::{Flow, Sharing};
 
+use super::form::greater;
+
 use crate::schedule::CollectiveKind;
 use crate::topology::route::Router;
 use crate::topology::{Topology, rings};
@@ -72,7 +74,7 @@ impl Course {
     pub fn slowest(&self, bytes: f64) -> f64 {
         (self.edges.iter())
             .map(|edge| edge.latency + bytes * edge.per_byte)
-            .fold(0.0, f64::max)
+            .fold(0.0, greater)
     }
 }
 
