@@ -24,7 +24,7 @@
 //! let choice = duet::strategy::parse("fusion-ring")?;
 //! let prediction = machine.predict(&operator, &choice, &terms, &fitted)?;
 //! assert_eq!(prediction.steps, 7.0);
-//! assert_eq!(prediction.stages[prediction.binding].resource, "compute");
+//! assert_eq!(prediction.stages[prediction.binding].resource, "links");
 //! let selector = Selector::new(&machine, Kind::AgGemm, DType::Bf16, &terms, &fitted);
 //! let chosen = selector.choose(4096, 16384, 4096);
 //! assert!(chosen.seconds <= prediction.seconds);
