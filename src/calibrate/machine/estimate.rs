@@ -160,8 +160,10 @@ mod tests {
     }
 
     proptest! {
-        /// What made the samples is found again, exactly without noise and inside the interval's
-        /// order of magnitude with it.
+        /// What made the samples is found again. With rows aᵢ = [1, bytes]/tᵢ, relative noise of at
+        /// most ε moves a solution x of least squares by |Δx_j| ≤ ε·√n·√((AᵀA)⁻¹_jj) (Cauchy and
+        /// Schwarz); weights taken from the noisy times themselves add at most a factor of
+        /// ((1 + ε)/(1 − ε))².
         #[test]
         fn lines_are_recovered(start in 1e-6..2e-5_f64, rate in 1e9..1e12_f64, noise in 0.0..0.02_f64, seed in 0..1000_u64) {
             let mut rng = fastrand::Rng::with_seed(seed);
@@ -173,9 +175,20 @@ mod tests {
                 })
                 .collect();
             let [found, per_byte] = fit(&rows).unwrap();
-            prop_assert!((found.value / start - 1.0).abs() < 0.5 * noise + 1e-9, "{found:?} {start}");
-            let span = 2.0 * noise + 1e-9 + start * rate / f64::from(1 << 26) * noise;
-            prop_assert!((per_byte.value * rate - 1.0).abs() < span, "{per_byte:?} {rate}");
+            let [mut ones, mut mixed, mut bytes2] = [0.0; 3];
+            for ([_, bytes], _) in &rows {
+                let weight = (start + bytes / rate).powi(-2);
+                ones += weight;
+                mixed += weight * bytes;
+                bytes2 += weight * bytes * bytes;
+            }
+            let determinant = ones * bytes2 - mixed * mixed;
+            let most = noise * 60f64.sqrt() * ((1.0 + noise) / (1.0 - noise)).powi(2);
+            let bound = |inverse: f64, truth: f64| most * inverse.sqrt() + 1e-6 * truth;
+            let (off, most) = ((found.value - start).abs(), bound(bytes2 / determinant, start));
+            prop_assert!(off <= most, "{found:?} {start}");
+            let (off, most) = ((per_byte.value - 1.0 / rate).abs(), bound(ones / determinant, 1.0 / rate));
+            prop_assert!(off <= most, "{per_byte:?} {rate}");
             prop_assert!(found.low <= found.value && found.value <= found.high);
         }
     }
