@@ -19,6 +19,7 @@ pub use ideal::ideal;
 pub use numbers::{Number, assign, numbers, sources};
 pub use parse::{DeviceError, load, parse, read};
 pub use shipped::names;
+pub(crate) use slot::digits;
 pub use source::KINDS as SOURCE_KINDS;
 
 use crate::units::{Bytes, BytesPerSecond, FlopsPerSecond, Seconds};

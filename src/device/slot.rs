@@ -105,7 +105,7 @@ impl Slot<'_> {
 }
 
 /// Five significant digits, without an exponent.
-pub(super) fn digits(value: f64) -> String {
+pub(crate) fn digits(value: f64) -> String {
     let rounded = format!("{value:.4e}").parse::<f64>();
     rounded.unwrap_or(value).to_string()
 }

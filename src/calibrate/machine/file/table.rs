@@ -1,0 +1,80 @@
+//! The profile's tiles and its table of GEMM times.
+
+use std::collections::BTreeMap;
+use std::fmt::Write;
+
+use super::super::book::Product;
+use super::profile::kept_words;
+use crate::device::{DType, Device, digits};
+
+/// Writes both below `gemm:` and notes their sources.
+pub fn write(
+    out: &mut String,
+    device: &Device,
+    products: &[Product],
+    kept: &BTreeMap<String, String>,
+    base: &str,
+    sources: &mut BTreeMap<String, String>,
+) {
+    let tiles: Vec<String> = device
+        .tiles
+        .iter()
+        .map(|tile| format!("{}x{}: {}", tile.m, tile.n, tile.efficiency))
+        .collect();
+    let _ = writeln!(out, "    tiles: {{ {} }}", tiles.join(", "));
+    sources.insert("tiles".to_owned(), kept_words(kept, "gemm.tiles", base));
+    let us = |seconds: f64| format!("{} us", digits(seconds * 1e6));
+    let measured = !products.is_empty();
+    let points: Vec<([u64; 3], f64)> = match measured {
+        true => products
+            .iter()
+            .map(|p| ([p.m, p.n, p.k], p.time.value))
+            .collect(),
+        false => {
+            let known = device.gemm_table.iter().filter(|p| p.dtype == DType::Bf16);
+            known.map(|p| ([p.m, p.n, p.k], p.time.get())).collect()
+        }
+    };
+    let by_shape: BTreeMap<[u64; 3], f64> = points.iter().copied().collect();
+    let mut columns: Vec<(u64, u64)> = points.iter().map(|([_, n, k], _)| (*k, *n)).collect();
+    columns.sort_unstable();
+    columns.dedup();
+    let mut rows: Vec<u64> = points.iter().map(|([m, ..], _)| *m).collect();
+    rows.sort_unstable();
+    rows.dedup();
+    let time = |m: u64, (k, n): (u64, u64)| by_shape.get(&[m, n, k]);
+    // The table is a full rectangle: rows that most columns have, columns that have all of those.
+    rows.retain(|&m| 2 * columns.iter().filter(|c| time(m, **c).is_some()).count() > columns.len());
+    columns.retain(|&c| rows.iter().all(|&m| time(m, c).is_some()));
+    if rows.is_empty() || columns.is_empty() {
+        return;
+    }
+    let _ = writeln!(out, "    table:\n      dtype: bf16");
+    let mut words = kept_words(kept, "gemm.table", base);
+    if measured {
+        let launch = device.costs.lane.get() + device.costs.kernel_start.get();
+        let _ = writeln!(out, "      launch: {}", us(launch));
+        let n = products.iter().map(|p| p.time.n).min().unwrap_or(0);
+        let mut spreads: Vec<f64> = products
+            .iter()
+            .map(|p| (p.time.high - p.time.low) / 2.0 / p.time.value)
+            .collect();
+        spreads.sort_by(f64::total_cmp);
+        let spread = spreads[spreads.len() / 2];
+        words = format!(
+            "measured, medians of bursts by cuBLASLt's first algorithm, n={n} or more each, 95 % within {} % (median of shapes); random data, clocks as under load",
+            digits(100.0 * spread)
+        );
+    }
+    sources.insert("table".to_owned(), words);
+    let names: Vec<String> = columns.iter().map(|(k, n)| format!("{k}x{n}")).collect();
+    let _ = writeln!(out, "      columns: [{}]\n      rows:", names.join(", "));
+    for m in rows {
+        let times: Vec<String> = columns
+            .iter()
+            .filter_map(|c| time(m, *c))
+            .map(|t| us(*t))
+            .collect();
+        let _ = writeln!(out, "        {m}: [{}]", times.join(", "));
+    }
+}

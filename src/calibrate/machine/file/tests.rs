@@ -1,0 +1,130 @@
+use super::*;
+use crate::{device, topology};
+
+fn machine(gpus: u32) -> Machine {
+    Machine {
+        name: "box".to_owned(),
+        gpus,
+        model: "NVIDIA \"H200\"".to_owned(),
+        hashes: vec!["00ff".to_owned()],
+        peers: true,
+        nvlink: true,
+        sms: 132,
+        memory: 150_000_000_001,
+        l2: 60 << 20,
+        software: "driver 580.1".to_owned(),
+        date: "2026-11-30".to_owned(),
+    }
+}
+
+fn facts() -> Facts {
+    [
+        ("kernel.each", 1.912_34e-6),
+        ("p2p.start", 9.567_89e-6),
+        ("p2p.bandwidth", 393.456_78e9),
+        ("host.d2h", 55.1e9),
+        ("host.h2d", 54.3e9),
+        ("host.both", 99.9e9),
+        ("host.exchange", 43.2e9),
+        ("nccl.rate", 250e9),
+        ("p2p.engines", 2.0),
+        ("odd", 1.5),
+    ]
+    .into_iter()
+    .map(|(name, value)| {
+        let spread = Estimate {
+            value,
+            low: 0.99 * value,
+            high: 1.01 * value,
+            n: 9,
+        };
+        (name.to_owned(), spread)
+    })
+    .collect()
+}
+
+fn products() -> Vec<Product> {
+    let mut all = Vec::new();
+    for (k, n) in [(8192, 8192), (4096, 4096)] {
+        for m in [128, 1024, 8192_u64] {
+            let seconds = 10e-6 + 2.0 * (m * n * k) as f64 / 700e12;
+            let time = Estimate {
+                value: seconds,
+                low: 0.99 * seconds,
+                high: 1.02 * seconds,
+                n: 5,
+            };
+            all.push(Product { m, n, k, time });
+        }
+    }
+    all
+}
+
+fn load(text: &str) -> topology::Topology {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("box.yaml");
+    std::fs::write(&path, text).unwrap();
+    topology::load(path.to_str().unwrap(), &[]).unwrap_or_else(|error| panic!("{error}\n{text}"))
+}
+
+#[test]
+fn what_is_written_is_read_back() {
+    let base = device::load("h200").unwrap();
+    for gpus in [1, 2, 8] {
+        let machine = machine(gpus);
+        let (text, refused) = text(
+            &machine,
+            &base,
+            &facts(),
+            &products(),
+            &["a: note\nof two lines".to_owned()],
+        );
+        assert!(refused.is_empty(), "{refused:?}");
+        let found = load(&text);
+        let all = fields(&facts(), &base, machine.latency(), machine.kind());
+        let (wanted, _) = apply(&base, &all, machine.kind());
+        let gpu = found.device(0);
+        for (one, two) in device::numbers(gpu)
+            .into_iter()
+            .zip(device::numbers(&wanted))
+        {
+            assert_eq!(one.name, two.name);
+            let own = [
+                "memory.size",
+                "memory.l2",
+                "compute.sustained",
+                "gemm.overhead",
+            ];
+            if !own.contains(&one.name.as_str()) {
+                let close = (one.value - two.value).abs() <= 1e-9 * two.value;
+                assert!(close, "{one:?} {two:?}");
+            }
+        }
+        assert_eq!(
+            (gpu.memory.get(), gpu.l2.get()),
+            (150_000_000_001, 60 << 20)
+        );
+        assert_eq!(gpu.gemm_table.len(), 6);
+        let launch = gpu.costs.lane.get() + gpu.costs.kernel_start.get();
+        for product in products() {
+            let same =
+                |p: &&device::MeasuredGemm| (p.m, p.n, p.k) == (product.m, product.n, product.k);
+            let point = gpu.gemm_table.iter().find(same).unwrap();
+            let error = (point.time.get() + launch) / product.time.value - 1.0;
+            assert!(error.abs() < 1e-4, "{error}");
+        }
+        assert!(text.contains("#= odd = 1.5000e0 from 1.4850e0 to 1.5150e0, n 9"));
+        assert!(text.contains("kept from profile `h200`"));
+    }
+}
+
+#[test]
+fn a_calibration_of_nothing_is_the_profile_it_began_with() {
+    let base = device::load("h100-sxm").unwrap();
+    let (text, _) = text(&machine(2), &base, &Facts::new(), &[], &[]);
+    let found = load(&text);
+    assert_eq!(found.device(0).costs, base.costs);
+    assert_eq!(found.device(0).tiles, base.tiles);
+    // No bandwidth between GPUs was measured, so they meet in host memory.
+    assert!(found.kinds.iter().all(|kind| !kind.starts_with("nvlink")));
+}
