@@ -126,6 +126,24 @@ pub struct Costs {
     pub kernel_flag: Seconds,
 }
 
+impl Costs {
+    /// Nothing costs anything.
+    pub const FREE: Self = Self {
+        submit_kernel: Seconds::ZERO,
+        submit_copy: Seconds::ZERO,
+        submit_sync: Seconds::ZERO,
+        submit_graph: Seconds::ZERO,
+        kernel_start: Seconds::ZERO,
+        copy_start: Seconds::ZERO,
+        sm_copy_start: Seconds::ZERO,
+        lane: Seconds::ZERO,
+        event: Seconds::ZERO,
+        event_peer: Seconds::ZERO,
+        stream_flag: Seconds::ZERO,
+        kernel_flag: Seconds::ZERO,
+    };
+}
+
 /// What the collective library (NCCL, RCCL) reaches and costs on this GPU.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Library {

@@ -7,7 +7,6 @@ use crate::device::{Costs, DType, Device};
 use crate::operator::{Kind, Operator, Shape};
 use crate::schedule::CollectiveKind;
 use crate::strategy::Choice;
-use crate::units::Seconds;
 
 /// One GPU's constants.
 #[derive(Clone, Debug)]
@@ -147,22 +146,6 @@ pub(super) struct Model<'a> {
     pub case: Case,
 }
 
-/// The costs where the launch term is off.
-const FREE: Costs = Costs {
-    submit_kernel: Seconds::ZERO,
-    submit_copy: Seconds::ZERO,
-    submit_sync: Seconds::ZERO,
-    submit_graph: Seconds::ZERO,
-    kernel_start: Seconds::ZERO,
-    copy_start: Seconds::ZERO,
-    sm_copy_start: Seconds::ZERO,
-    lane: Seconds::ZERO,
-    event: Seconds::ZERO,
-    event_peer: Seconds::ZERO,
-    stream_flag: Seconds::ZERO,
-    kernel_flag: Seconds::ZERO,
-};
-
 /// A collective of the library.
 #[derive(Copy, Clone, Debug, PartialEq)]
 pub(super) struct Collective {
@@ -181,7 +164,11 @@ impl<'a> Model<'a> {
             column: curve.map(|curve| curve.at(n, k)),
             whole: GemmTime::default(),
             net,
-            costs: if terms.launch { &gpu.costs } else { &FREE },
+            costs: if terms.launch {
+                &gpu.costs
+            } else {
+                &Costs::FREE
+            },
             terms,
             case,
         };
