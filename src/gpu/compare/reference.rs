@@ -262,10 +262,7 @@ impl Checker {
         let Some(held) = self.held[tensor.index()] else {
             return Ok(());
         };
-        let matrix = Matrix {
-            start: self.region(gpu, held.at)?,
-            ld: held.ld,
-        };
+        let matrix = self.matrix(gpu, held, held.at)?;
         let shape = (held.rows, held.cols);
         let kernels = &device.kernels;
         kernels.fill(&device.control, dtype, matrix, shape, seed, (0, 0))
@@ -286,10 +283,7 @@ impl Checker {
         };
         let shape = (held.rows, held.cols);
         let bytes = held.rows * held.ld * dtype.size();
-        let out = Matrix {
-            start: self.region(gpu, held.at)?,
-            ld: held.ld,
-        };
+        let out = self.matrix(gpu, held, held.at)?;
         let each = MOST as u32 - 1;
         for first in (0..contributions).step_by(each as usize) {
             let mut inputs = Vec::new();
@@ -297,10 +291,8 @@ impl Checker {
                 inputs.push(out);
             }
             for c in first..contributions.min(first + each) {
-                let matrix = Matrix {
-                    start: self.region(gpu, self.scratch + u64::from(c - first) * bytes)?,
-                    ld: held.ld,
-                };
+                let at = self.scratch + u64::from(c - first) * bytes;
+                let matrix = self.matrix(gpu, held, at)?;
                 let seed = seed_of(seed, tensor, c);
                 let kernels = &device.kernels;
                 kernels.fill(&device.control, dtype, matrix, shape, seed, (0, 0))?;
@@ -311,6 +303,14 @@ impl Checker {
                 .add(&device.control, dtype, &inputs, out, shape, 0)?;
         }
         Ok(())
+    }
+
+    /// The matrix of a tensor's shape that lies at `at`.
+    fn matrix(&self, gpu: usize, held: Held, at: u64) -> Result<Matrix, GpuError> {
+        Ok(Matrix {
+            start: self.region(gpu, at)?,
+            ld: held.ld,
+        })
     }
 
     fn region(&self, gpu: usize, at: u64) -> Result<Region, GpuError> {
