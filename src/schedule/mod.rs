@@ -28,6 +28,7 @@ pub struct Rank(pub u16);
 #[derive(Copy, Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Lane(pub u16);
 
+/// Index types: `id!(/// Index into … Name)`.
 macro_rules! id {
     ($(#[$doc:meta])* $name:ident) => {
         $(#[$doc])*
@@ -42,6 +43,7 @@ macro_rules! id {
         }
     };
 }
+pub(crate) use id;
 
 id!(
     /// Index into [`Schedule::tasks`].

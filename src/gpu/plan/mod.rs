@@ -61,44 +61,29 @@ pub use lower::{LowerError, MOST_STREAMS, lower};
 pub use options::{Flags, Library, Mode, Options, Path};
 
 use crate::device::DType;
-use crate::schedule::{CollectiveKind, Rank, TaskId};
+use crate::schedule::{CollectiveKind, Rank, TaskId, id};
 
-macro_rules! index {
-    ($(#[$doc:meta])* $name:ident) => {
-        $(#[$doc])*
-        #[derive(Copy, Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-        pub struct $name(pub u32);
-
-        impl $name {
-            /// As an index.
-            pub const fn index(self) -> usize {
-                self.0 as usize
-            }
-        }
-    };
-}
-
-index!(
+id!(
     /// Index into [`Plan::gpus`].
     Gpu
 );
-index!(
+id!(
     /// Index into [`Plan::streams`].
     StreamId
 );
-index!(
+id!(
     /// One of [`Plan::events`].
     EventId
 );
-index!(
+id!(
     /// Index into [`Plan::flags`].
     FlagId
 );
-index!(
+id!(
     /// Index into [`Plan::staging`].
     StagingId
 );
-index!(
+id!(
     /// Index into [`Plan::collectives`].
     CallId
 );
