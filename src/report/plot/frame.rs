@@ -51,6 +51,21 @@ impl Frame {
         Some(self.area.bottom - self.y.at(y)? * self.area.height())
     }
 
+    /// Both axes with labels and titles, the only frame in `drawing`.
+    pub fn draw_alone(&self, canvas: &mut Canvas<'_>, drawing: Area, vertical: bool) {
+        y_title(canvas, &self.y.title, drawing);
+        self.draw(
+            canvas,
+            Show {
+                x_labels: true,
+                y_labels: true,
+                vertical,
+            },
+        );
+        let bottom = self.area.bottom + BELOW + 6.0;
+        x_title(canvas, &self.x.title, self.area, bottom);
+    }
+
     /// Grid and tick labels; to be drawn before the data.
     pub fn draw(&self, canvas: &mut Canvas<'_>, show: Show) {
         let area = self.area;

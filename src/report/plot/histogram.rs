@@ -2,7 +2,7 @@
 
 use super::axis::{Axis, Direction, Scale, Spacing};
 use super::canvas::{Align, Area, Canvas, Type};
-use super::frame::{self, Frame, Show};
+use super::frame::{self, Frame};
 use super::page::{self, Caption, Entry, Sheet, Swatch};
 use super::palette::{Dash, Look};
 use super::quantity::Quantity;
@@ -74,17 +74,7 @@ impl Histogram {
         };
         sheet.draw(|canvas, area| {
             let frame = self.frame(area, head);
-            frame::y_title(canvas, &frame.y.title, area);
-            frame.draw(
-                canvas,
-                Show {
-                    x_labels: true,
-                    y_labels: true,
-                    vertical: false,
-                },
-            );
-            let bottom = frame.area.bottom + frame::BELOW + 6.0;
-            frame::x_title(canvas, &frame.x.title, frame.area, bottom);
+            frame.draw_alone(canvas, area, false);
             if self.kept().next().is_none() {
                 frame::nothing(canvas, frame.area);
             } else {

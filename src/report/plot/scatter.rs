@@ -2,7 +2,7 @@
 
 use super::axis::{Axis, Direction, Scale};
 use super::canvas::{Area, Canvas};
-use super::frame::{self, Frame, Show};
+use super::frame::{self, Frame};
 use super::page::{self, Caption, Entry, Sheet, Swatch};
 use super::palette::{Colour, Dash, Look};
 use super::style::AXIS;
@@ -68,17 +68,7 @@ impl Scatter {
         };
         sheet.draw(|canvas, area| {
             let frame = self.frame(area);
-            frame::y_title(canvas, &frame.y.title, area);
-            frame.draw(
-                canvas,
-                Show {
-                    x_labels: true,
-                    y_labels: true,
-                    vertical: true,
-                },
-            );
-            let bottom = frame.area.bottom + frame::BELOW + 6.0;
-            frame::x_title(canvas, &frame.x.title, frame.area, bottom);
+            frame.draw_alone(canvas, area, true);
             if let Some(share) = self.diagonal {
                 diagonal(canvas, &frame, share.clamp(0.0, 0.9));
             }
