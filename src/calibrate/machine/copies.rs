@@ -144,24 +144,40 @@ fn at_once(lab: &Lab<'_>, book: &Book<'_>) -> Result<(), GpuError> {
                 (a, used[a])
             })
             .collect();
-        let mut rates = Vec::new();
-        for rep in 0..=lab.reps(3, 9) {
-            let times = lab.sample(&lanes, || {
-                for (i, (&(a, b), &(_, lane))) in pairs.iter().zip(&lanes).enumerate() {
-                    let slot = i as u64 % LANES as u64;
-                    let from = lab.units[a].source(slot, bytes)?;
-                    lab.units[a].streams[lane].copy(from, lab.units[b].target(slot, bytes)?)?;
-                }
-                Ok(())
-            })?;
-            let last = times.iter().copied().fold(0.0, f64::max);
-            if rep > 0 {
-                rates.push(bytes as f64 * pairs.len() as f64 / last);
+        let submit = || {
+            for (i, (&(a, b), &(_, lane))) in pairs.iter().zip(&lanes).enumerate() {
+                let slot = i as u64 % LANES as u64;
+                let from = lab.units[a].source(slot, bytes)?;
+                lab.units[a].streams[lane].copy(from, lab.units[b].target(slot, bytes)?)?;
             }
-        }
-        book.raw(name, bytes as f64, "bytes/s", &rates);
-        book.fact(name, Estimate::median(&rates));
+            Ok(())
+        };
+        total_rate(lab, book, name, &lanes, bytes, lab.reps(3, 9), submit)?;
     }
+    Ok(())
+}
+
+/// Total rate of one copy of `bytes` in each of `lanes` that begin together \[bytes/s\], noted as
+/// `name`; the first of `reps` + 1 rounds warms up.
+pub fn total_rate(
+    lab: &Lab<'_>,
+    book: &Book<'_>,
+    name: &str,
+    lanes: &[(usize, usize)],
+    bytes: u64,
+    reps: usize,
+    submit: impl Fn() -> Result<(), GpuError>,
+) -> Result<(), GpuError> {
+    let mut rates = Vec::new();
+    for rep in 0..=reps {
+        let times = lab.sample(lanes, &submit)?;
+        let last = times.iter().copied().fold(0.0, f64::max);
+        if rep > 0 {
+            rates.push(bytes as f64 * lanes.len() as f64 / last);
+        }
+    }
+    book.raw(name, bytes as f64, "bytes/s", &rates);
+    book.fact(name, Estimate::median(&rates));
     Ok(())
 }
 

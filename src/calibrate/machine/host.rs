@@ -3,7 +3,7 @@
 
 use super::Section;
 use super::book::Book;
-use super::copies::{concurrent, ladder, size};
+use super::copies::{concurrent, ladder, size, total_rate};
 use super::estimate::{Estimate, fit};
 use super::lab::{LANES, Lab, STAGE};
 use crate::gpu::GpuError;
@@ -91,20 +91,12 @@ fn at_once(lab: &Lab<'_>, book: &Book<'_>) -> Result<(), GpuError> {
     }
     for (name, copies) in groups {
         let lanes: Vec<(usize, usize)> = copies.iter().map(|&(g, lane, _)| (g, lane)).collect();
-        let mut rates = Vec::new();
-        for rep in 0..=lab.reps(2, 15) {
-            let times = lab.sample(&lanes, || {
-                copies
-                    .iter()
-                    .try_for_each(|&(g, lane, into)| one(lab, g, lane, into, bytes))
-            })?;
-            let last = times.iter().copied().fold(0.0, f64::max);
-            if rep > 0 {
-                rates.push(bytes as f64 * copies.len() as f64 / last);
-            }
-        }
-        book.raw(name, bytes as f64, "bytes/s", &rates);
-        book.fact(name, Estimate::median(&rates));
+        let submit = || {
+            copies
+                .iter()
+                .try_for_each(|&(g, lane, into)| one(lab, g, lane, into, bytes))
+        };
+        total_rate(lab, book, name, &lanes, bytes, lab.reps(2, 15), submit)?;
     }
     Ok(())
 }
