@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use clap::{Args, ValueEnum};
 
 use super::error::Failure;
+use crate::experiment::run::temporary;
 use crate::report::grid::{self, Grid, Look};
 use crate::report::list::List;
 
@@ -163,14 +164,7 @@ pub fn write_file(path: &Path, bytes: &[u8]) -> Result<(), Failure> {
         Some(folder) if !folder.as_os_str().is_empty() => folder,
         _ => Path::new("."),
     };
-    let mut builder = tempfile::Builder::new();
-    #[cfg(unix)]
-    {
-        use std::os::unix::fs::PermissionsExt;
-        // The process's umask still applies.
-        builder.permissions(std::fs::Permissions::from_mode(0o666));
-    }
-    let mut file = builder.tempfile_in(folder).map_err(fail)?;
+    let mut file = temporary(folder).map_err(fail)?;
     file.write_all(bytes).map_err(fail)?;
     file.persist(path).map_err(|error| fail(error.error))?;
     Ok(())

@@ -19,7 +19,8 @@ use std::time::Duration;
 pub use shard::{Shard, ShardError};
 pub use stamp::Stamp;
 pub use store::RunError;
-pub(super) use store::{RESULTS, Store, stem, temporary};
+pub(crate) use store::temporary;
+pub(super) use store::{RESULTS, Store, stem};
 
 use super::results::{Outcome, Results, ResultsError, Row, Table, identity};
 use super::{Case, Experiment};

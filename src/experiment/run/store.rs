@@ -261,7 +261,7 @@ impl Store {
 }
 
 /// A temporary file that others may read once it is renamed.
-pub(in crate::experiment) fn temporary(folder: &Path) -> io::Result<tempfile::NamedTempFile> {
+pub(crate) fn temporary(folder: &Path) -> io::Result<tempfile::NamedTempFile> {
     let mut builder = tempfile::Builder::new();
     #[cfg(unix)]
     {
