@@ -7,7 +7,8 @@
 //! missing is a [`GpuError`]: a sentence with a remedy.
 //!
 //! A schedule is lowered to a [`plan`], which [`exec`] performs. [`compare`] says whether the
-//! results are right, [`campaign`] draws random cases, [`timing`] measures.
+//! results are right, [`campaign`] draws random cases, [`timing`] measures, after [`heat`] brought
+//! the GPUs to the clock of sustained load.
 //!
 //! One process and one issuing thread drive all GPUs. The host never blocks without a limit: it
 //! polls, and a limit that passes is an error.
@@ -20,6 +21,7 @@ pub mod data;
 pub mod env;
 mod error;
 pub mod exec;
+pub mod heat;
 pub mod info;
 pub mod kernels;
 pub mod lt;

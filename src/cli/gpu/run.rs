@@ -11,7 +11,7 @@ use clap::Args;
 use super::plan::LoweringArgs;
 use super::predict::{possible, predict, write_trace, written};
 use super::run_output::{References, Variant, csv, table, value};
-use super::settings::{UseArgs, read_list};
+use super::settings::{UseArgs, read_list, read_warm};
 use crate::cli::args::OperatorArgs;
 use crate::cli::error::Failure;
 use crate::cli::output::{Format, OutputArgs};
@@ -75,6 +75,10 @@ pub struct RunArgs {
     /// Time so many runs in a row as one, instead of each alone
     #[arg(long, value_name = "N", default_value = "1", help_heading = "Timing", value_parser = clap::value_parser!(u32).range(1..=1000))]
     repeats: u32,
+    /// Let every GPU multiply for so long before each measurement, which brings it to the clock of
+    /// sustained load; 0: not at all
+    #[arg(long, value_name = "TIME", default_value = "3ms", help_heading = "Timing", value_parser = read_warm)]
+    warm: Duration,
     /// Let graphs record when each rank ends (a node more in each stream); streams always do
     #[arg(long, help_heading = "Timing")]
     graph_ends: bool,
@@ -129,7 +133,7 @@ pub fn run(args: &RunArgs) -> Result<(), Failure> {
     let mut numbers = placement.clone();
     numbers.sort_unstable();
     numbers.dedup();
-    let machine = args.gpus.machine(&session, &numbers)?;
+    let machine = args.gpus.machine(&session, &numbers, args.warm)?;
     let sms = machine.devices().iter().map(|d| d.gpu.attributes().sms);
     let sms = sms.min().unwrap_or(1);
     let topology = match &args.topology {

@@ -12,7 +12,7 @@ use clap::Args;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use super::settings::UseArgs;
+use super::settings::{UseArgs, read_warm};
 use crate::cli::error::Failure;
 use crate::cli::output::print;
 use crate::device::DType;
@@ -36,6 +36,9 @@ const IDLE: Duration = Duration::from_secs(24 * 3600);
 
 #[derive(Args, Debug)]
 pub struct ServeArgs {
+    /// Let every GPU multiply for so long before each measurement
+    #[arg(long, value_name = "TIME", default_value = "0", value_parser = read_warm)]
+    warm: Duration,
     #[command(flatten)]
     gpus: UseArgs,
 }
@@ -137,7 +140,7 @@ impl Request {
 pub fn run(args: &ServeArgs) -> Result<(), Failure> {
     let (session, watchdog) = args.gpus.open()?;
     let numbers: Vec<u32> = session.gpus().iter().map(|gpu| gpu.ordinal()).collect();
-    let machine = args.gpus.machine(&session, &numbers)?;
+    let machine = args.gpus.machine(&session, &numbers, args.warm)?;
     let mut timers: BTreeMap<String, Timer<'_>> = BTreeMap::new();
     answer(&json!({ "ready": true, "gpus": numbers.len() }))?;
     watchdog.step("waiting for a line".to_owned(), IDLE);

@@ -14,7 +14,7 @@ use crate::gpu::lt::{Pick, Pins};
 use crate::gpu::plan::{FlagId, Plan};
 use crate::input::{decode, read_file};
 use crate::schedule::Rank;
-use crate::units::Bytes;
+use crate::units::{Bytes, Seconds};
 
 /// Multiplies every limit, for tools that slow GPUs down, e.g. 100 under a sanitizer.
 const SCALE: &str = "DUET_LIMIT_SCALE";
@@ -58,6 +58,23 @@ pub fn read_seconds(text: &str) -> Result<Duration, String> {
         .ok_or_else(|| format!("`{text}` is no time; give seconds above 0"))
 }
 
+/// Reads how long to heat the GPUs: a time of at most a second, or 0.
+pub fn read_warm(text: &str) -> Result<Duration, String> {
+    let seconds = match text.trim() {
+        "0" => 0.0,
+        text => text
+            .parse::<Seconds>()
+            .map_err(|error| error.to_string())?
+            .get(),
+    };
+    match seconds <= 1.0 {
+        true => Ok(Duration::from_secs_f64(seconds)),
+        false => Err(format!(
+            "`{text}` is too long; give at most 1 s, e.g. `3ms`"
+        )),
+    }
+}
+
 /// Reads `0,0,1,1`.
 pub fn read_list(text: &str) -> Result<Vec<u32>, String> {
     text.split(',')
@@ -97,8 +114,8 @@ impl UseArgs {
         self.limit.mul_f64(scale.unwrap_or(1.0))
     }
 
-    /// How the machine is used.
-    pub fn settings(&self) -> Settings {
+    /// How the machine is used, heated for `warm` before each measurement.
+    pub fn settings(&self, warm: Duration) -> Settings {
         let memory = self.inject.iter().find_map(|fault| match fault {
             Inject::Memory(bytes) => Some(*bytes),
             _ => None,
@@ -106,6 +123,7 @@ impl UseArgs {
         Settings {
             limit: self.limit(),
             memory,
+            warm,
             pick: match self.guesses {
                 1 => Pick::Heuristic,
                 of => Pick::Fastest { of },
@@ -113,12 +131,18 @@ impl UseArgs {
         }
     }
 
-    /// Opens GPUs by their numbers, with the algorithms of the file of pins.
+    /// Opens GPUs by their numbers, with the algorithms of the file of pins; `warm`: how long they
+    /// are heated before each measurement.
     ///
     /// # Errors
     /// [`Failure::Gpu`], and [`Failure::Input`] for a file that cannot be used here.
-    pub fn machine<'s>(&self, session: &'s Session, gpus: &[u32]) -> Result<Machine<'s>, Failure> {
-        let machine = Machine::open(session, gpus, self.settings())?;
+    pub fn machine<'s>(
+        &self,
+        session: &'s Session,
+        gpus: &[u32],
+        warm: Duration,
+    ) -> Result<Machine<'s>, Failure> {
+        let machine = Machine::open(session, gpus, self.settings(warm))?;
         if let Some(path) = self.pins.as_deref().filter(|path| path.exists()) {
             let name = path.display();
             let bytes = read_file(path, LARGEST)
@@ -212,5 +236,9 @@ mod tests {
         assert_eq!(read_list("0, 1,1"), Ok(vec![0, 1, 1]));
         assert!(read_list("0,,1").is_err());
         assert!(read_seconds("NaN").is_err() && read_seconds("0").is_err());
+        assert_eq!(read_warm("3ms"), Ok(Duration::from_millis(3)));
+        assert_eq!(read_warm("0"), Ok(Duration::ZERO));
+        assert!(read_warm("3").unwrap_err().contains("has no unit"));
+        assert!(read_warm("2 s").unwrap_err().contains("at most 1 s"));
     }
 }

@@ -1,6 +1,7 @@
 //! `duet gpu test`: random cases against reference products.
 
 use std::collections::BTreeMap;
+use std::time::Duration;
 
 use clap::Args;
 use serde_json::{Value, json};
@@ -71,7 +72,7 @@ pub fn run(args: &TestArgs) -> Result<(), Failure> {
     }
     let (session, watchdog) = args.gpus.open()?;
     let numbers: Vec<u32> = session.gpus().iter().map(|gpu| gpu.ordinal()).collect();
-    let machine = args.gpus.machine(&session, &numbers)?;
+    let machine = args.gpus.machine(&session, &numbers, Duration::ZERO)?;
     let sms = session.gpus().iter().map(|gpu| gpu.attributes().sms);
     let sms = sms.min().unwrap_or(1);
     let space = Space {

@@ -1,6 +1,6 @@
 //! The GPUs, opened and warm.
 
-use std::cell::{Cell, RefCell};
+use std::cell::{Cell, OnceCell, RefCell};
 use std::rc::Rc;
 use std::time::Duration;
 
@@ -8,6 +8,7 @@ use super::lane::Lane;
 use crate::gpu::GpuError;
 use crate::gpu::Session;
 use crate::gpu::env::Library;
+use crate::gpu::heat::{Heater, WARM};
 use crate::gpu::kernels::Kernels;
 use crate::gpu::lt::{self, Gemms, Pick, Pins};
 use crate::gpu::raw::nccl::Comms;
@@ -22,6 +23,8 @@ pub struct Settings {
     pub memory: Option<u64>,
     /// How algorithms of products are chosen.
     pub pick: Pick,
+    /// How long every GPU multiplies before each measurement; zero: not at all.
+    pub warm: Duration,
 }
 
 impl Default for Settings {
@@ -30,6 +33,7 @@ impl Default for Settings {
             limit: Duration::from_secs(10),
             memory: None,
             pick: Pick::Heuristic,
+            warm: WARM,
         }
     }
 }
@@ -67,6 +71,8 @@ pub struct Machine<'s> {
     unusable: RefCell<Option<String>>,
     /// Holds the work of a timed round until the host opens it.
     pub(in crate::gpu) gate: Pinned,
+    /// By position; made when first needed.
+    heaters: OnceCell<Vec<Heater>>,
     pub(in crate::gpu) rounds: Cell<u32>,
 }
 
@@ -129,6 +135,7 @@ impl<'s> Machine<'s> {
             settings,
             unusable: RefCell::default(),
             gate,
+            heaters: OnceCell::new(),
             rounds: Cell::new(0),
         })
     }
@@ -218,6 +225,30 @@ impl<'s> Machine<'s> {
         )?)?);
         lanes.push((priority, Rc::clone(&lane)));
         Ok(lane)
+    }
+
+    /// What heats the GPUs before a measurement, by position; made once, while nothing else runs.
+    /// None where the settings ask for no heating.
+    ///
+    /// # Errors
+    /// As [`Heater::new`].
+    pub fn heaters(&self) -> Result<&[Heater], GpuError> {
+        if self.settings.warm.is_zero() {
+            return Ok(&[]);
+        }
+        if let Some(heaters) = self.heaters.get() {
+            return Ok(heaters);
+        }
+        let heaters = self
+            .devices
+            .iter()
+            .enumerate()
+            .map(|(position, device)| {
+                let (free, limit) = (self.free(position)?, self.settings.limit);
+                Heater::new(&device.gpu, &device.kernels, &device.clock, free, limit)
+            })
+            .collect::<Result<Vec<_>, GpuError>>()?;
+        Ok(self.heaters.get_or_init(|| heaters))
     }
 
     /// Takes the algorithms of products from a file.

@@ -216,6 +216,11 @@ impl<'m> Run<'m> {
         &self.machine.devices()[self.at[gpu]]
     }
 
+    /// The position of a GPU of the plan among the machine's.
+    pub(in crate::gpu) fn position(&self, gpu: usize) -> usize {
+        self.at[gpu]
+    }
+
     /// The half of the arenas in which the next run works.
     pub fn next_parity(&self) -> u64 {
         u64::from(self.epoch.get().wrapping_add(1)) % 2

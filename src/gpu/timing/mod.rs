@@ -4,7 +4,7 @@
 //!
 //! ```text
 //! host     enqueue everything ──────────────────────► open the gate
-//! GPU g    gate ─► barrier of all GPUs ─► start_g ─► streams of g …  tail_s behind each stream s
+//! GPU g    gate ─► heating ─► barrier of all GPUs ─► start_g ─► streams of g …  tail_s behind each s
 //!
 //! makespan = max over GPUs g, streams s of g of  tail_s − start_g
 //! ```
@@ -16,10 +16,12 @@
 //! would fill and block the host: then nothing is gated and the row says so. A graph is timed on its
 //! origin, from the gate to its end.
 //!
-//! **Clocks drift** by 13 % under load. So variants take turns, one round after another, beside a
-//! reference product and a reference copy of the same round, and a row carries its round's
-//! references, the SM clock, power and temperature. Results are medians over rounds with their 10th
-//! and 90th percentiles, and ratios to the same round's reference.
+//! **Clocks drift** by 13 % under load. So each measurement follows some milliseconds of a product on
+//! every GPU ([`heat`](super::heat)), which bring the clock to that of sustained load; and variants
+//! take turns, one round after another, beside a reference product and a reference copy of the same
+//! round, and a row carries its round's references, the SM clock, power and temperature. Results
+//! are medians over rounds with their 10th and 90th percentiles, and ratios to the same round's
+//! reference.
 
 mod reference;
 mod row;

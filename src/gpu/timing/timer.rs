@@ -55,6 +55,8 @@ impl<'m> Timer<'m> {
     /// # Errors
     /// The driver's.
     pub fn new(mut run: Run<'m>, ends: bool) -> Result<Self, GpuError> {
+        // Made now, because nothing may be made behind a closed gate.
+        run.machine().heaters()?;
         let plan = run.plan();
         let starts = (0..plan.gpus.len())
             .map(|gpu| Event::new(&run.device(gpu).gpu, true))
@@ -139,10 +141,11 @@ impl<'m> Timer<'m> {
         self.lined_up()
     }
 
-    /// Gate, barrier and start events of every GPU; the number that opens the gate.
+    /// Gate, heating, barrier and start events of every GPU; the number that opens the gate.
     fn line_up(&self, gated: bool) -> Result<u32, GpuError> {
         let machine = self.run.machine();
         machine.usable()?;
+        let (heaters, warm) = (machine.heaters()?, machine.settings().warm);
         let plan = self.run.plan();
         let round = machine.rounds.get().wrapping_add(1);
         machine.rounds.set(round);
@@ -164,6 +167,9 @@ impl<'m> Timer<'m> {
             let kernels = &device.kernels;
             if gated {
                 kernels.flag_wait(&device.clock, machine.gate.region(), epoch, limit)?;
+            }
+            if let Some(heater) = heaters.get(self.run.position(gpu)) {
+                heater.heat(&device.clock, warm)?;
             }
             if members > 1 && members <= MOST && machine.all_peers() {
                 kernels.barrier(&device.clock, &boards, gpu as u32, epoch, limit)?;
