@@ -7,7 +7,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 /// Left to right; a room may use those before it.
-const ROOMS: [&str; 15] = [
+const ROOMS: [&str; 16] = [
     "units",
     "input",
     "device",
@@ -21,6 +21,7 @@ const ROOMS: [&str; 15] = [
     "gpu",
     "calibrate",
     "experiment",
+    "validate",
     "report",
     "cli",
 ];

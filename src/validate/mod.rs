@@ -1,0 +1,7 @@
+//! Predicted against measured: the tables of both, and what follows from them.
+
+mod cells;
+pub mod key;
+pub mod table;
+
+pub use cells::TableError;
