@@ -8,6 +8,7 @@ use crate::device::DType;
 use crate::experiment::{default_dtype, lacking};
 use crate::operator::models::{self, Layer};
 use crate::operator::{Kind, Operator, OperatorError};
+use crate::topology::paths::{PathChoice, with_path};
 use crate::topology::{self, Topology};
 use crate::units::Bytes;
 
@@ -62,6 +63,23 @@ impl MachinesArgs {
             .iter()
             .map(|name| topology::load(name, &self.set).map_err(|error| Failure::input(&error)))
             .collect()
+    }
+}
+
+/// The way of transfers.
+#[derive(Args, Clone, Debug)]
+#[command(next_help_heading = "Machine")]
+pub struct PathArgs {
+    /// The way between two GPUs: p2p, the machine's routes; host:CHUNK, through a host's memory; or
+    /// hybrid:SHARE:CHUNK, both at once
+    #[arg(long, value_name = "PATH", default_value = "p2p")]
+    pub path: PathChoice,
+}
+
+impl PathArgs {
+    /// The machine with this way between its GPUs.
+    pub fn on(&self, topology: &Topology) -> Topology {
+        with_path(topology, self.path)
     }
 }
 

@@ -2,7 +2,7 @@
 
 use clap::Args;
 
-use super::args::{MachinesArgs, OperatorArgs, RunArgs};
+use super::args::{MachinesArgs, OperatorArgs, PathArgs, RunArgs};
 use super::error::Failure;
 use super::evaluate::{self, Judge};
 use super::output::{Format, OutputArgs};
@@ -17,6 +17,8 @@ use crate::topology::Topology;
 pub struct CompareArgs {
     #[command(flatten)]
     machine: MachinesArgs,
+    #[command(flatten)]
+    path: PathArgs,
     #[command(flatten)]
     operator: OperatorArgs,
     /// Only this strategy (repeatable): a name, or a name with parameters as in `interdecom:d=4`;
@@ -41,6 +43,7 @@ pub fn run(args: &CompareArgs) -> Result<(), Failure> {
         .load()?
         .into_iter()
         .map(|topology| {
+            let topology = args.path.on(&topology);
             let operator = args.operator.resolve(&topology)?;
             let mut choices = evaluate::choices(&args.strategy, &operator)?;
             // Closed forms choose among all strategies; who names some wants those compared.

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::Args;
 
-use super::args::{MachineArgs, OperatorArgs};
+use super::args::{MachineArgs, OperatorArgs, PathArgs};
 use super::error::Failure;
 use super::evaluate;
 use super::output::{Format, OutputArgs};
@@ -41,6 +41,8 @@ impl ModelArgs {
 pub struct PredictArgs {
     #[command(flatten)]
     machine: MachineArgs,
+    #[command(flatten)]
+    path: PathArgs,
     #[command(flatten)]
     operator: OperatorArgs,
     /// Only this strategy (repeatable), as in `duet compare`
@@ -100,7 +102,7 @@ pub fn run(args: &PredictArgs) -> Result<(), Failure> {
         ))
     })?;
     let parameters = args.model.load()?;
-    let topology = args.machine.load()?;
+    let topology = args.path.on(&args.machine.load()?);
     let operator = args.operator.resolve(&topology)?;
     let predictions = predict(&topology, operator, &args.strategy, &terms, &parameters)?;
     match args.output.format {

@@ -7,7 +7,7 @@
 use clap::Args;
 use rayon::prelude::*;
 
-use super::args::{MachineArgs, OperatorArgs, RunArgs};
+use super::args::{MachineArgs, OperatorArgs, PathArgs, RunArgs};
 use super::error::Failure;
 use super::evaluate::{self, Judge};
 use super::output::{Format, OutputArgs};
@@ -24,6 +24,8 @@ const MOST_SHARED: usize = 8;
 pub struct SensitivityArgs {
     #[command(flatten)]
     machine: MachineArgs,
+    #[command(flatten)]
+    path: PathArgs,
     #[command(flatten)]
     operator: OperatorArgs,
     /// The strategy to watch, e.g. `interdecom:d=4` [default: the fastest]
@@ -47,7 +49,7 @@ fn step(text: &str) -> Result<f64, String> {
 }
 
 pub fn run(args: &SensitivityArgs) -> Result<(), Failure> {
-    let topology = args.machine.load()?;
+    let topology = args.path.on(&args.machine.load()?);
     let operator = args.operator.resolve(&topology)?;
     let judge = Judge::new(&topology, operator, &args.run);
     let candidates = strategy::candidates(&operator);
@@ -68,7 +70,8 @@ pub fn run(args: &SensitivityArgs) -> Result<(), Failure> {
         let mut sets = args.machine.set.clone();
         sets.extend(capacity.sets(factor));
         // A limit that the machine does not have (an ideal GPU's) cannot grow.
-        topology::load(&args.machine.topology, &sets).ok()
+        let grown = topology::load(&args.machine.topology, &sets).ok()?;
+        Some(args.path.on(&grown))
     };
     let gain = |capacity: &Capacity| {
         let stepped = grow(capacity, 1.0 + args.step)?;

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use clap::Args;
 
-use super::args::{MachineArgs, OperatorArgs, RunArgs};
+use super::args::{MachineArgs, OperatorArgs, PathArgs, RunArgs};
 use super::error::Failure;
 use super::evaluate::{self, Judge};
 use super::output::{Format, OutputArgs, write_file};
@@ -23,6 +23,8 @@ const LARGEST: u64 = 1 << 30;
 pub struct SimulateArgs {
     #[command(flatten)]
     machine: MachineArgs,
+    #[command(flatten)]
+    path: PathArgs,
     #[command(flatten)]
     operator: OperatorArgs,
     /// The strategy, e.g. `interdecom:d=4` [default: the fastest of `duet compare`]
@@ -48,7 +50,7 @@ pub struct SimulateArgs {
 
 pub fn run(args: &SimulateArgs) -> Result<(), Failure> {
     written_once(args)?;
-    let topology = args.machine.load()?;
+    let topology = args.path.on(&args.machine.load()?);
     let (judge, schedule) = match &args.schedule {
         Some(path) => from_file(path, &topology, args)?,
         None => from_strategy(&topology, args)?,

@@ -17,6 +17,8 @@ use crate::topology::{Contention, LinkId, NodeId, Path, Topology};
 pub(super) struct Machine<'t> {
     pub topology: &'t Topology,
     router: Router<'t>,
+    /// Routes of the collective library, where transfers take a chosen way.
+    library: Option<Router<'t>>,
     /// Capacity by resource.
     capacity: Vec<f64>,
     pub links: usize,
@@ -71,6 +73,7 @@ impl<'t> Machine<'t> {
         Self {
             topology,
             router: Router::new(topology),
+            library: (topology.path.host()).map(|_| Router::of_routes(topology)),
             capacity,
             links,
             shared_of,
@@ -139,6 +142,28 @@ impl<'t> Machine<'t> {
     pub fn paths(&mut self, from: u32, to: u32) -> Result<Vec<Path>, SimError> {
         let node = |gpu: u32| self.topology.gpus[gpu as usize];
         Ok(self.router.paths(node(from), node(to))?)
+    }
+
+    /// All paths from one GPU to another that the collective library may use.
+    pub fn library_paths(&mut self, from: u32, to: u32) -> Result<Vec<Path>, SimError> {
+        let node = |gpu: u32| self.topology.gpus[gpu as usize];
+        let router = self.library.as_mut().unwrap_or(&mut self.router);
+        Ok(router.paths(node(from), node(to))?)
+    }
+
+    /// Links of the library's one direct path from one GPU to another; `None` if it has several
+    /// paths, stops on the way, or no way.
+    pub fn library_links(&mut self, from: u32, to: u32) -> Option<usize> {
+        if self.library.is_some() {
+            return match &self.library_paths(from, to).ok()?[..] {
+                [path] if path.legs.len() == 1 => Some(path.legs[0].links.len()),
+                _ => None,
+            };
+        }
+        match self.way(from, to) {
+            Ok(Way::Direct(_)) => Some(self.recent_links(from).len()),
+            _ => None,
+        }
     }
 
     /// Adds the use of `links` and of the shared capacities they lie in.

@@ -4,11 +4,14 @@
 //!
 //! With c chunks of size s over two legs of rates B₁ and B₂ and start-ups α the last byte lands
 //! after about (c + 1)·(α + s/min(B₁, B₂)).
+//!
+//! Where a path has slots ([`Path::slots`]), chunk i leaves only when chunk i − slots has reached the
+//! other end, and every hand-over of a chunk or a slot costs an event between the two GPUs.
 
 use super::SimError;
 use super::cost::Cost;
 use super::engine::{Engine, EngineKind, Event, STRETCH};
-use crate::schedule::{Mover, TaskId};
+use crate::schedule::{Mover, TaskId, Work};
 use crate::topology::{Leg, Path};
 
 /// Most chunks that one simulation moves, each leg counted.
@@ -27,6 +30,10 @@ struct Stretch {
     last_bytes: f64,
     done: u32,
     busy: bool,
+    /// Slots of the ring; 0: no ring.
+    slots: u32,
+    /// With a ring: chunks known to be filled (second leg), or slots known to be emptied (first).
+    told: u32,
     /// Whether the leg before / after it is the stretch numbered one less / more.
     first: bool,
     last: bool,
@@ -40,12 +47,19 @@ pub(super) struct Staging {
     chunks: u64,
     /// Paths of each staged task that have not landed.
     paths_left: rustc_hash::FxHashMap<u32, u32>,
+    /// Where tasks through a ring ended.
+    ended_on: rustc_hash::FxHashMap<u32, u32>,
 }
 
 impl Staging {
     /// The task of a stretch.
     pub fn task(&self, stretch: u32) -> u32 {
         self.stretches[stretch as usize].task
+    }
+
+    /// The GPU on which a task through a ring ended.
+    pub fn ended_on(&self, task: u32) -> Option<u32> {
+        self.ended_on.get(&task).copied()
     }
 
     /// Whether a task went by stretches.
@@ -64,13 +78,19 @@ impl Engine<'_> {
         mover: Mover,
         now: f64,
     ) -> Result<(), SimError> {
-        let paths: Vec<&Path> = paths.iter().filter(|path| path.share > 0.0).collect();
-        self.staging.paths_left.insert(task, paths.len() as u32);
-        for path in paths {
-            let bytes = bytes * path.share;
+        let row = self.row(task);
+        let parts = parts(paths, bytes, row);
+        self.staging.paths_left.insert(task, parts.len() as u32);
+        for (path, bytes) in parts {
             let chunk = match path.chunk.as_f64() {
+                chunk if path.slots > 0 => ((chunk / row).floor().max(1.0) * row).min(bytes),
                 chunk if path.legs.len() > 1 && chunk > 0.0 => chunk.min(bytes),
                 _ => bytes,
+            };
+            // A ring is filled and emptied by copy engines.
+            let mover = match path.slots {
+                0 => mover,
+                _ => Mover::CopyEngine,
             };
             let chunks = (bytes / chunk).ceil().max(1.0);
             // Saturates at u64::MAX.
@@ -95,6 +115,8 @@ impl Engine<'_> {
                     last_bytes: bytes - (chunks - 1.0) * chunk,
                     done: 0,
                     busy: false,
+                    slots: path.slots,
+                    told: 0,
                     first: k == 0,
                     last: k + 1 == path.legs.len(),
                 };
@@ -103,6 +125,16 @@ impl Engine<'_> {
             self.next_chunk(first, now);
         }
         Ok(())
+    }
+
+    /// Bytes of a row of a transfer's slice.
+    fn row(&self, task: u32) -> f64 {
+        match self.schedule.tasks[task as usize].work {
+            Work::Transfer { from, .. } => {
+                f64::from(from.cols.len) * self.schedule.operator.dtype.size() as f64
+            }
+            _ => 1.0,
+        }
     }
 
     /// The copy engine that moves a leg: the one of the GPU at its end, host copies before peer.
@@ -125,7 +157,12 @@ impl Engine<'_> {
     /// Starts the next chunk of a stretch if it is there and the stretch is free.
     fn next_chunk(&mut self, id: u32, now: f64) {
         let s = &self.staging.stretches[id as usize];
-        let here = s.first || self.staging.stretches[id as usize - 1].done > s.done;
+        let here = match (s.first, s.slots) {
+            (true, 0) => true,
+            (true, slots) => s.done < s.told.saturating_add(slots),
+            (false, 0) => self.staging.stretches[id as usize - 1].done > s.done,
+            (false, _) => s.told > s.done,
+        };
         if s.busy || s.done == s.chunks || !here {
             return;
         }
@@ -178,21 +215,63 @@ impl Engine<'_> {
         let s = &mut self.staging.stretches[id as usize];
         s.busy = false;
         s.done += 1;
-        let (task, engine, last) = (s.task, s.engine, s.last);
+        let (task, engine, last, ring) = (s.task, s.engine, s.last, s.slots > 0);
+        let (first, to) = (s.first, s.leg.to);
         let landed = last && s.done == s.chunks;
         if let Some((gpu, kind)) = engine {
             self.release_engine(gpu, kind, task, now)?;
         }
         self.next_chunk(id, now);
-        if !last {
+        if ring {
+            let at = now + self.tell(id);
+            if !last {
+                self.events.push(at, Event::Told(id + 1));
+            }
+            if !first {
+                self.events.push(at, Event::Told(id - 1));
+            }
+        } else if !last {
             self.next_chunk(id + 1, now);
         }
         if landed && let Some(left) = self.staging.paths_left.get_mut(&task) {
             *left -= 1;
             if *left == 0 {
+                if ring && let Some(gpu) = self.costs.machine.gpu_of(to) {
+                    self.staging.ended_on.insert(task, gpu);
+                }
                 self.end_task(task);
             }
         }
         Ok(())
     }
+
+    /// From the end of a chunk on a ring to the GPU at the other end knowing of it [s].
+    fn tell(&self, id: u32) -> f64 {
+        let gpu = self.issuer(&self.staging.stretches[id as usize]);
+        self.costs.fixed(self.costs.device(gpu).costs.event_peer)
+    }
+
+    /// A stretch learns of a chunk that was filled, or of a slot that was emptied.
+    pub fn stretch_told(&mut self, id: u32, now: f64) {
+        self.staging.stretches[id as usize].told += 1;
+        self.next_chunk(id, now);
+    }
+}
+
+/// The bytes that take each path. What goes through a ring is whole rows of `row` bytes, and the
+/// other paths share the rest.
+fn parts(paths: &[Path], bytes: f64, row: f64) -> Vec<(&Path, f64)> {
+    let of = |path: &Path| match path.slots {
+        0 => bytes * path.share,
+        _ => ((bytes / row * path.share).round() * row).min(bytes),
+    };
+    let ring: f64 = paths.iter().filter(|path| path.slots > 0).map(of).sum();
+    let shares = paths.iter().filter(|path| path.slots == 0);
+    let others: f64 = shares.map(|path| path.share).sum();
+    let part = |path: &Path| match path.slots {
+        0 if ring > 0.0 => (bytes - ring) * path.share / others,
+        _ => of(path),
+    };
+    let parts = paths.iter().map(|path| (path, part(path)));
+    parts.filter(|(_, bytes)| *bytes > 0.0).collect()
 }

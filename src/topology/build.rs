@@ -52,6 +52,7 @@ impl Builder {
                 prefer: Vec::new(),
                 ties: Ties::default(),
                 explicit: Vec::new(),
+                path: Default::default(),
                 p2p: true,
                 staging_chunk: Bytes::new(1 << 20),
                 default_tp: 0,

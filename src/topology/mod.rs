@@ -10,6 +10,7 @@ mod embed;
 mod flow;
 pub mod generate;
 pub mod matrix;
+pub mod paths;
 mod read;
 pub mod rings;
 pub mod route;
@@ -137,6 +138,9 @@ pub struct Path {
     pub legs: Vec<Leg>,
     /// Chunk in which a staged path is pipelined; unused with one leg.
     pub chunk: Bytes,
+    /// Slots of staging memory, handed to and fro by events, chunks being whole rows
+    /// ([`paths`]); 0: as much as needed, handed over at no cost.
+    pub slots: u32,
 }
 
 /// A stretch from memory to memory, crossed cut-through.
@@ -192,6 +196,8 @@ pub struct Topology {
     pub prefer: Vec<u16>,
     pub ties: Ties,
     pub explicit: Vec<ExplicitRoute>,
+    /// The way between GPUs, where another than the machine's own was chosen.
+    pub path: paths::PathChoice,
     /// Whether GPUs reach each other directly; pairs that do not are staged through a host.
     pub p2p: bool,
     /// Chunk of staged transfers.

@@ -1,6 +1,7 @@
 //! The simulator against closed forms, an independent naive stepper, and its own invariants.
 
 mod bounds;
+mod chosen_paths;
 mod closed_forms;
 mod golden;
 mod kernels;

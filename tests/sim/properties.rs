@@ -226,6 +226,7 @@ fn machine(n: usize, gpu_of: &[usize], seed: u64) -> Topology {
                 latency: Seconds::of(latency),
             }],
             chunk: Bytes::ZERO,
+            slots: 0,
         }
     };
     let [s0, s1, s2] = switches;

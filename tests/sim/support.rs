@@ -75,6 +75,7 @@ pub fn switch_ring(n: usize, bandwidth: f64, latency: f64) -> Topology {
                 share: 1.0,
                 legs: vec![leg],
                 chunk: Bytes::ZERO,
+                slots: 0,
             }],
         });
     }

@@ -15,6 +15,8 @@ use crate::gpu::timing::{Timer, trace};
 use crate::sim::{self, LaunchMode, Options};
 use crate::timeline::Timeline;
 use crate::topology::Topology;
+use crate::topology::paths::{PathChoice, with_path};
+use crate::units::Bytes;
 
 /// Refuses element types that real GPUs are not asked for.
 ///
@@ -45,9 +47,17 @@ pub fn predict(
     launch: Launch,
     variant: &Variant<'_>,
 ) -> Result<Option<Timeline>, Failure> {
-    if variant.columns.case.path != plan::Path::P2p {
-        return Ok(None);
-    }
+    let path = match variant.columns.case.path {
+        plan::Path::P2p => PathChoice::Routes,
+        plan::Path::Host { chunk } => PathChoice::Host {
+            chunk: Bytes::new(chunk),
+        },
+        plan::Path::Hybrid { host_share, chunk } => PathChoice::Hybrid {
+            share: host_share,
+            chunk: Bytes::new(chunk),
+        },
+    };
+    let topology = &with_path(topology, path);
     let options = Options {
         launch: match launch {
             Launch::Stream => LaunchMode::Stream,

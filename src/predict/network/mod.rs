@@ -144,11 +144,12 @@ impl Network {
             CollectiveKind::AllReduce,
             CollectiveKind::AllToAll,
         ];
+        let mut own = Router::of_routes(topology);
         let mut library = [None; 4];
         for (place, kind) in library.iter_mut().zip(kinds) {
             // All pairs of a thousand GPUs would take longer than a simulation.
             if kind != CollectiveKind::AllToAll || placement.len() <= SEARCHED {
-                let one = Library::new(topology, &mut router, single, kind, contention)?;
+                let one = Library::new(topology, &mut own, single, kind, contention)?;
                 *place = Some(one);
             }
         }

@@ -6,7 +6,6 @@ use super::{Cost, Costs};
 use crate::schedule::{Collective, CollectiveKind, Slice};
 use crate::sim::SimError;
 use crate::sim::fluid::Usage;
-use crate::sim::machine::Way;
 use crate::topology::LinkId;
 
 impl Costs<'_> {
@@ -114,11 +113,9 @@ impl Costs<'_> {
 
     /// Whether each of these pairs has one direct link; pairs without a way have none.
     fn own_links(&mut self, pairs: &[(u32, u32, f64)]) -> bool {
-        pairs.iter().all(|&(from, to, _)| {
-            from != to
-                && matches!(self.machine.way(from, to), Ok(Way::Direct(_)))
-                && self.machine.recent_links(from).len() == 1
-        })
+        pairs
+            .iter()
+            .all(|&(from, to, _)| from != to && self.machine.library_links(from, to) == Some(1))
     }
 
     /// SMs a collective holds on each member.
@@ -143,7 +140,7 @@ impl Costs<'_> {
         if from == to {
             return Ok(0.0);
         }
-        let paths = self.machine.paths(from, to)?;
+        let paths = self.machine.library_paths(from, to)?;
         let mut latency = 0f64;
         for path in &paths {
             for leg in &path.legs {

@@ -63,8 +63,14 @@ impl Engine<'_> {
             self.kernels.follows(task, next);
             self.condition(next, now, cause, now);
         } else if next != NONE {
-            let lane = self.costs.device(self.costs.gpu(task)).costs.lane;
-            self.condition(next, now + self.costs.fixed(lane), cause, now);
+            let gpu = self.costs.gpu(task);
+            let costs = &self.costs.device(gpu).costs;
+            // What ended on another GPU is known here by an event.
+            let gap = match self.staging.ended_on(task) {
+                Some(end) if end != gpu => costs.event_peer,
+                _ => costs.lane,
+            };
+            self.condition(next, now + self.costs.fixed(gap), cause, now);
         }
         for place in self.graph.successors(task) {
             let (step, via) = self.graph.successor(place);
@@ -99,7 +105,9 @@ impl Engine<'_> {
             Some(launch) => self.graph.launch_first[launch as usize],
             None => step,
         };
-        let (here, there) = (self.costs.gpu(task), self.costs.gpu(waiting));
+        let here = self.staging.ended_on(task);
+        let here = here.unwrap_or_else(|| self.costs.gpu(task));
+        let there = self.costs.gpu(waiting);
         let c = &self.costs.device(there).costs;
         self.costs.fixed(match via {
             Via::Lane | Via::Launch => return 0.0,

@@ -35,6 +35,8 @@ pub(super) enum Event {
     Flow(u32),
     /// A fused kernel's first tile group may open.
     Open(u32),
+    /// A stretch learns of a chunk that was filled, or of a slot that was emptied.
+    Told(u32),
     /// The last tiles of a fused kernel have ended, with its last task.
     Drained(u32),
 }
@@ -228,6 +230,10 @@ impl<'a> Engine<'a> {
             Event::Ready(step) => self.step_ready(step, now),
             Event::Flow(unit) if unit >= STRETCH => self.stretch_flows(unit - STRETCH, now),
             Event::Flow(task) => self.task_flows(task, now),
+            Event::Told(stretch) => {
+                self.stretch_told(stretch, now);
+                Ok(())
+            }
             Event::Drained(task) => {
                 self.ended_now.push(task);
                 Ok(())
@@ -270,8 +276,8 @@ impl<'a> Engine<'a> {
                 }
                 match mover {
                     _ if src == dst => self.kernel_ready(step, now),
-                    Mover::Sm { .. } => self.kernel_ready(step, now),
-                    Mover::CopyEngine => match self.costs.machine.way(src, dst)? {
+                    Mover::Sm { .. } if !self.host_only() => self.kernel_ready(step, now),
+                    _ => match self.costs.machine.way(src, dst)? {
                         Way::Direct(latency) => {
                             let gpu = self.costs.gpu(step);
                             let kind = EngineKind::peer(gpu, src);
@@ -292,6 +298,14 @@ impl<'a> Engine<'a> {
             }
             Work::Compute(_) | Work::Collective(_) => self.kernel_ready(step, now),
         }
+    }
+
+    /// Whether everything between GPUs goes through a host, by copy engines whoever was to move it.
+    fn host_only(&self) -> bool {
+        self.topology
+            .path
+            .host()
+            .is_some_and(|(share, _)| share >= 1.0)
     }
 
     /// Marks a task as started.

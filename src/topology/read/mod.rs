@@ -143,6 +143,7 @@ fn read(root: &Yaml, draft: &mut Draft, resolve_gpu: ResolveGpu) -> Option<Topol
         prefer: prefer.unwrap_or_default(),
         ties: ties.unwrap_or(draft.ties),
         explicit: std::mem::take(&mut draft.explicit),
+        path: Default::default(),
         p2p: peer_access.unwrap_or(true),
         staging_chunk: draft.staging_chunk,
         default_tp: u32::try_from(tp?).ok()?,

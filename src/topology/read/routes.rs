@@ -152,6 +152,7 @@ impl Way {
             share: self.path.share,
             legs: legs(&nodes, &links?, draft),
             chunk: self.path.chunk,
+            slots: 0,
         })
     }
 }
@@ -237,6 +238,7 @@ impl Reader<'_> {
             share,
             legs: legs(&nodes, &links, self.draft),
             chunk: chunk.unwrap_or(self.chunk),
+            slots: 0,
         };
         Some(Way { nodes, path })
     }

@@ -37,6 +37,7 @@ use level::{Level, Pair};
 use net::Net;
 use tree::Length;
 
+use super::paths::{PathChoice, SLOTS};
 use super::{Leg, LinkId, NodeId, NodeKind, Path, Ties, Topology};
 use crate::units::{Bytes, Seconds};
 
@@ -49,6 +50,11 @@ pub enum RouteError {
     /// Staging needs a host that both GPUs reach.
     #[error("`{from}` and `{to}` have no peer access and share no host: add a host or `p2p: true`")]
     NoHost { from: String, to: String },
+    /// A way through a host was chosen.
+    #[error(
+        "`{from}` and `{to}` share no host, so there is no path through one: add a host to the topology, or choose the path p2p"
+    )]
+    NoHostPath { from: String, to: String },
 }
 
 /// Finds routes lazily. Shortest-path trees are kept, one per switch or root that a sender is
@@ -62,6 +68,8 @@ pub struct Router<'t> {
     /// Places in `topology.explicit`, sorted by (from, to).
     explicit: Vec<(NodeId, NodeId, u32)>,
     hosts: Vec<NodeId>,
+    /// The way between GPUs.
+    path: PathChoice,
 }
 
 impl<'t> Router<'t> {
@@ -106,6 +114,15 @@ impl<'t> Router<'t> {
             rank,
             explicit,
             hosts,
+            path: topology.path,
+        }
+    }
+
+    /// A router to which no other way than the machine's own was chosen.
+    pub fn of_routes(topology: &'t Topology) -> Self {
+        Self {
+            path: PathChoice::Routes,
+            ..Self::new(topology)
         }
     }
 
@@ -114,11 +131,43 @@ impl<'t> Router<'t> {
     /// # Errors
     /// [`RouteError`] when there is none.
     pub fn paths(&mut self, from: NodeId, to: NodeId) -> Result<Vec<Path>, RouteError> {
+        let Some((share, chunk)) = self.chosen(from, to) else {
+            return self.own_paths(from, to);
+        };
+        let host = self.staging_host(from, to).map_err(|error| match error {
+            RouteError::NoHost { from, to } => RouteError::NoHostPath { from, to },
+            other => other,
+        })?;
+        let legs = self.stop_at(from, host, to)?;
+        let mut paths = Vec::new();
+        if share < 1.0 {
+            paths = self.own_paths(from, to)?;
+            for path in &mut paths {
+                path.share *= 1.0 - share;
+            }
+        }
+        paths.push(Path {
+            share,
+            legs,
+            chunk,
+            slots: SLOTS,
+        });
+        Ok(paths)
+    }
+
+    /// The chosen share and chunk of the way through a host, between GPUs.
+    fn chosen(&self, from: NodeId, to: NodeId) -> Option<(f64, Bytes)> {
+        let gpu = |id: NodeId| matches!(self.topology.graph[id].kind, NodeKind::Gpu(_));
+        self.path.host().filter(|_| gpu(from) && gpu(to))
+    }
+
+    /// The machine's own routes.
+    fn own_paths(&mut self, from: NodeId, to: NodeId) -> Result<Vec<Path>, RouteError> {
         if let Some(paths) = self.explicit(from, to) {
             return Ok(paths.to_vec());
         }
         let mut links = Vec::new();
-        if let Some(latency) = self.direct(from, to, &mut links)? {
+        if let Some(latency) = self.own_direct(from, to, &mut links)? {
             return Ok(vec![Path {
                 share: 1.0,
                 legs: vec![Leg {
@@ -128,9 +177,20 @@ impl<'t> Router<'t> {
                     latency,
                 }],
                 chunk: Bytes::ZERO,
+                slots: 0,
             }]);
         }
         let host = self.staging_host(from, to)?;
+        Ok(vec![Path {
+            share: 1.0,
+            legs: self.stop_at(from, host, to)?,
+            chunk: self.topology.staging_chunk,
+            slots: 0,
+        }])
+    }
+
+    /// Two legs, with a stop in a host's memory.
+    fn stop_at(&mut self, from: NodeId, host: NodeId, to: NodeId) -> Result<Vec<Leg>, RouteError> {
         let mut legs = Vec::with_capacity(2);
         for (from, to) in [(from, host), (host, to)] {
             let mut links = Vec::new();
@@ -142,8 +202,7 @@ impl<'t> Router<'t> {
                 latency,
             });
         }
-        let (share, chunk) = (1.0, self.topology.staging_chunk);
-        Ok(vec![Path { share, legs, chunk }])
+        Ok(legs)
     }
 
     /// The fast way for the common case: when the route is one direct path, appends its links to
@@ -153,6 +212,18 @@ impl<'t> Router<'t> {
     /// # Errors
     /// [`RouteError`] when there is none.
     pub fn direct(
+        &mut self,
+        from: NodeId,
+        to: NodeId,
+        links: &mut Vec<LinkId>,
+    ) -> Result<Option<Seconds>, RouteError> {
+        match self.chosen(from, to) {
+            Some(_) => Ok(None),
+            None => self.own_direct(from, to, links),
+        }
+    }
+
+    fn own_direct(
         &mut self,
         from: NodeId,
         to: NodeId,

@@ -147,6 +147,7 @@ fn explicit_routes_come_first() {
             latency: t.graph[link].latency,
         }],
         chunk: Bytes::ZERO,
+        slots: 0,
     };
     let both = vec![path(0.5, near), path(0.5, far)];
     let route = |paths: &[Path]| ExplicitRoute {
@@ -305,4 +306,49 @@ fn speed() {
             }
         }
     });
+}
+
+/// Chosen ways go through the host with a ring of slots, and leave the library its own.
+#[test]
+fn a_chosen_path_replaces_the_routes_between_gpus() {
+    use super::super::paths::with_path;
+    let mut b = Builder::new("two");
+    let g = b.gpus(2);
+    let host = b.host("dram0");
+    let (direct, _) = b.link(g[0], g[1], "nvlink", 400e9, 500e-9);
+    let (up, _) = b.link(g[0], host, "pcie", 50e9, 1e-6);
+    let (_, down) = b.link(g[1], host, "pcie", 50e9, 1e-6);
+    let plain = b.build();
+    let t = with_path(&plain, "hybrid:0.25:2MiB".parse().unwrap());
+    let mut router = Router::new(&t);
+    let paths = router.paths(g[0], g[1]).unwrap();
+    assert_eq!(paths.len(), 2);
+    assert_eq!((paths[0].share, paths[0].slots), (0.75, 0));
+    assert_eq!(paths[0].legs[0].links, [direct]);
+    assert_eq!((paths[1].share, paths[1].slots), (0.25, 4));
+    assert_eq!(paths[1].chunk.get(), 2 << 20);
+    let legs: Vec<_> = paths[1].legs.iter().map(|leg| leg.links.clone()).collect();
+    assert_eq!(legs, [[up], [down]]);
+    assert_eq!(router.direct(g[0], g[1], &mut Vec::new()).unwrap(), None);
+    // To the host itself nothing changes.
+    assert_eq!(router.paths(g[0], host).unwrap().len(), 1);
+    let own = Router::of_routes(&t).paths(g[0], g[1]).unwrap();
+    assert_eq!(own, Router::new(&plain).paths(g[0], g[1]).unwrap());
+    let t = with_path(&plain, "host:1MiB".parse().unwrap());
+    let paths = Router::new(&t).paths(g[0], g[1]).unwrap();
+    assert_eq!((paths.len(), paths[0].share, paths[0].slots), (1, 1.0, 4));
+}
+
+#[test]
+fn a_path_through_a_host_needs_one() {
+    use super::super::paths::with_path;
+    let mut b = Builder::new("two");
+    let g = b.gpus(2);
+    b.link(g[0], g[1], "nvlink", 400e9, 500e-9);
+    let t = with_path(&b.build(), "host:1MiB".parse().unwrap());
+    let error = Router::new(&t).paths(g[0], g[1]).unwrap_err().to_string();
+    assert_eq!(
+        error,
+        "`gpu0` and `gpu1` share no host, so there is no path through one: add a host to the topology, or choose the path p2p"
+    );
 }
