@@ -14,11 +14,10 @@ use std::fmt;
 use std::str::FromStr;
 
 use crate::device::DType;
-use crate::gpu::campaign::{path_name, read_path};
-use crate::gpu::plan::Path;
 use crate::operator::{Kind, Operator, Shape};
 use crate::sim::LaunchMode;
 use crate::strategy;
+use crate::topology::paths::PathChoice;
 
 /// A case without its strategy: rows of one group are measured in the same rounds.
 #[derive(Clone, Debug, PartialEq)]
@@ -28,7 +27,7 @@ pub struct Group {
     /// Rank → GPU number.
     pub placement: Box<[u32]>,
     /// Of transfers between GPUs.
-    pub path: Path,
+    pub path: PathChoice,
     pub launch: LaunchMode,
 }
 
@@ -68,7 +67,7 @@ impl fmt::Display for Group {
             let placement: Vec<String> = self.placement.iter().map(u32::to_string).collect();
             write!(f, "{}at{}", operator.tp, placement.join("-"))?;
         }
-        write!(f, "/{}/{}", path_name(&self.path), self.launch.name())
+        write!(f, "/{}/{}", self.path, self.launch.name())
     }
 }
 
@@ -95,7 +94,7 @@ impl FromStr for Group {
         Ok(Self {
             operator,
             placement,
-            path: read_path(path).ok_or_else(|| wrong("path", path))?,
+            path: path.parse().map_err(|_| wrong("path", path))?,
             launch: read_launch(launch).ok_or_else(|| wrong("launch mode", launch))?,
         })
     }
