@@ -26,6 +26,7 @@
 
 pub mod analysis;
 pub mod judge;
+mod measure;
 pub mod merge;
 pub mod published;
 mod quantity;
@@ -36,6 +37,7 @@ pub mod run;
 use std::path::PathBuf;
 use std::sync::Arc;
 
+pub use measure::Measure;
 pub use quantity::{Quantity, QuantityError, milliseconds, percent};
 pub use read::{parse, read};
 
@@ -44,6 +46,7 @@ use crate::operator::Operator;
 use crate::sim::LaunchMode;
 use crate::strategy::Choice;
 use crate::topology::Topology;
+use crate::topology::paths::PathChoice;
 
 /// Why there is no experiment; the text is complete, with the place in the file and the remedy.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -75,14 +78,29 @@ pub struct Experiment {
     /// Names of the figures wanted; `None`: all that fit.
     pub figures: Option<Vec<String>>,
     pub analysis: Option<AnalysisOptions>,
+    pub measure: Measure,
 }
 
-/// A topology with some of its numbers changed.
+/// A topology with some of its numbers changed, and where ranks lie on it.
 #[derive(Clone, Debug)]
 pub struct Machine {
+    /// Its transfers take [`Self::path`].
     pub topology: Arc<Topology>,
-    /// What was changed: path and value as written.
+    /// What was changed: path and value as written; also `path` and `gpus`, where the grid has
+    /// them.
     pub sets: Vec<(String, String)>,
+    pub path: PathChoice,
+    /// GPUs that the ranks share; `None`: each has its own.
+    pub gpus: Option<u32>,
+}
+
+impl Machine {
+    /// Rank → GPU: `tp` ranks in blocks of equal size (to one) on the GPUs.
+    pub fn placement(&self, tp: u32) -> Vec<u32> {
+        let gpus = u64::from(self.gpus.unwrap_or(tp));
+        let on = |rank: u32| (u64::from(rank) * gpus / u64::from(tp.max(1))) as u32;
+        (0..tp).map(on).collect()
+    }
 }
 
 /// A named grid.

@@ -14,10 +14,11 @@ use std::fmt;
 use std::str::FromStr;
 
 use crate::device::DType;
+use crate::gpu::campaign::{path_name, read_path};
+use crate::gpu::plan::Path;
 use crate::operator::{Kind, Operator, Shape};
 use crate::sim::LaunchMode;
 use crate::strategy;
-use crate::topology::paths::PathChoice;
 
 /// A case without its strategy: rows of one group are measured in the same rounds.
 #[derive(Clone, Debug, PartialEq)]
@@ -27,7 +28,7 @@ pub struct Group {
     /// Rank → GPU number.
     pub placement: Box<[u32]>,
     /// Of transfers between GPUs.
-    pub path: PathChoice,
+    pub path: Path,
     pub launch: LaunchMode,
 }
 
@@ -67,7 +68,7 @@ impl fmt::Display for Group {
             let placement: Vec<String> = self.placement.iter().map(u32::to_string).collect();
             write!(f, "{}at{}", operator.tp, placement.join("-"))?;
         }
-        write!(f, "/{}/{}", self.path, self.launch.name())
+        write!(f, "/{}/{}", path_name(&self.path), self.launch.name())
     }
 }
 
@@ -94,7 +95,7 @@ impl FromStr for Group {
         Ok(Self {
             operator,
             placement,
-            path: path.parse().map_err(|_| wrong("path", path))?,
+            path: read_path(path).ok_or_else(|| wrong("path", path))?,
             launch: read_launch(launch).ok_or_else(|| wrong("launch mode", launch))?,
         })
     }

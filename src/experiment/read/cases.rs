@@ -10,8 +10,9 @@ use super::grid::Draft;
 use super::machines::{self, Machines, Setting};
 use super::strategies;
 use crate::device::DType;
-use crate::experiment::{Axis, Case, Experiment, Grid, default_dtype, lacking};
-use crate::input::Diagnostics;
+use crate::experiment::{Axis, Case, Experiment, Grid, Machine, default_dtype, lacking};
+use crate::input::yaml::Node;
+use crate::input::{Diagnostic, Diagnostics};
 use crate::operator::{Kind, Operator};
 use crate::strategy::Choice;
 use crate::topology::Topology;
@@ -57,25 +58,67 @@ pub(super) fn expand(
             let Some(machine) = machines.get(node, name, &settings, found) else {
                 continue;
             };
-            let topology = Arc::clone(&machines.list[machine as usize].topology);
-            let gpus = topology.gpus.len();
-            expansion.seen.clear();
-            let given = draft.tp.as_deref().unwrap_or_default();
-            for &(node, tp) in given {
-                if tp as usize <= gpus {
-                    expansion.machine(machine, &topology, Some(tp), experiment, found);
-                } else if refused.insert((name, tp)) {
-                    let message = format!("{tp} ranks on the {gpus} GPUs of `{name}`");
-                    let mistake = node.wrong(message, "too many");
-                    found.push(mistake.help(format!(
-                        "use {gpus} or less, a larger topology, or a grid of its own for it"
-                    )));
+            for (at, place) in draft.places.all() {
+                let machine = machines.at(machine, place);
+                let machine = (machine, &machines.list[machine as usize].clone());
+                expansion.seen.clear();
+                let given = draft.tp.as_deref().unwrap_or_default();
+                for &(node, tp) in given {
+                    match fits(&machine.1.topology, name, tp, node, at.zip(place.gpus)) {
+                        Ok(()) => expansion.machine(machine, Some(tp), experiment, found),
+                        Err(mistake) if refused.insert((name, tp, place.gpus)) => {
+                            found.push(mistake);
+                        }
+                        Err(_) => {}
+                    }
+                }
+                if draft.tp.is_some() {
+                    continue;
+                }
+                match at.zip(place.gpus).map(|shared| (shared.0, shared)) {
+                    Some((at, shared)) if shared.1 as usize > machine.1.topology.gpus.len() => {
+                        let most = u32::from(u16::MAX);
+                        let fits = fits(&machine.1.topology, name, most, at, Some(shared));
+                        fits.err()
+                            .into_iter()
+                            .for_each(|mistake| found.push(mistake));
+                    }
+                    _ => expansion.machine(machine, None, experiment, found),
                 }
             }
-            if draft.tp.is_none() {
-                expansion.machine(machine, &topology, None, experiment, found);
-            }
         }
+    }
+}
+
+/// Whether there is a GPU for every rank, or as many GPUs as `shared` names and a rank for each;
+/// otherwise the mistake.
+fn fits(
+    topology: &Topology,
+    name: &str,
+    tp: u32,
+    node: &Node,
+    shared: Option<(&Node, u32)>,
+) -> Result<(), Diagnostic> {
+    let gpus = topology.gpus.len();
+    match shared {
+        None if tp as usize > gpus => {
+            let message = format!("{tp} ranks on the {gpus} GPUs of `{name}`");
+            Err(node.wrong(message, "too many").help(format!(
+                "use {gpus} or less, a larger topology, a grid of its own for it, or let ranks share GPUs with `gpus`"
+            )))
+        }
+        Some((at, some)) if some as usize > gpus => {
+            let message = format!("`{name}` has {gpus} GPUs, and `gpus` asks for {some}");
+            Err(at
+                .wrong(message, "too many")
+                .help(format!("use {gpus} or less")))
+        }
+        Some((at, some)) if some > tp => {
+            let message = format!("{some} GPUs for {tp} ranks");
+            let help = format!("use {tp} or less: every GPU has at least one rank");
+            Err(at.wrong(message, "too many").help(help))
+        }
+        _ => Ok(()),
     }
 }
 
@@ -88,6 +131,9 @@ fn affordable(draft: &Draft<'_>, before: u64, found: &mut Diagnostics) -> bool {
     ];
     let sets = draft.sets.iter();
     factors.extend(sets.map(|(_, path, values)| (values.len(), (*path).to_owned())));
+    let (paths, gpus) = (&draft.places.paths, &draft.places.gpus);
+    factors.extend(paths.iter().map(|list| (list.len(), "paths".to_owned())));
+    factors.extend(gpus.iter().map(|list| (list.len(), "gpus".to_owned())));
     let count = |factors: &[(usize, String)]| {
         factors.iter().try_fold(1u128, |product, (factor, _)| {
             product.checked_mul(*factor as u128)
@@ -146,24 +192,25 @@ impl Expansion<'_, '_> {
     /// The cases of one machine and one number of ranks.
     fn machine(
         &mut self,
-        machine: u32,
-        topology: &Topology,
+        (machine, on): (u32, &Machine),
         tp: Option<u32>,
         experiment: &mut Experiment,
         found: &mut Diagnostics,
     ) {
+        let topology = &*on.topology;
         for index in 0..self.draft.operators.len() {
             let kind = self.draft.operators[index].kind;
             let gpus = topology.gpus.len() as u32;
             let tp = tp.unwrap_or(match kind {
                 Kind::PointToPoint => 2.min(gpus),
-                _ => topology.default_tp.min(gpus),
+                _ => topology.default_tp.min(gpus).max(on.gpus.unwrap_or(1)),
             });
+            let used = on.gpus.unwrap_or(tp);
             let dtype = match self.draft.dtype {
                 Some((_, dtype)) => dtype,
-                None => default_dtype(topology, tp),
+                None => default_dtype(topology, used),
             };
-            if kind.is_fused() && !self.multiplies(index, topology, tp, dtype, found) {
+            if kind.is_fused() && !self.multiplies(index, topology, used, dtype, found) {
                 continue;
             }
             let mut place = vec![0; self.draft.axes.len()];

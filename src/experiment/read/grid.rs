@@ -2,6 +2,7 @@
 
 use super::machines::Machines;
 use super::operator::{self, OperatorDraft};
+use super::places::Places;
 use super::strategies::{self, Listed};
 use super::{plain_name, product, some, twice};
 use crate::device::DType;
@@ -40,6 +41,7 @@ pub(super) struct Draft<'n> {
     /// `None`: everything that comparisons try.
     pub strategies: Option<Vec<Listed<'n>>>,
     pub sets: Vec<SetDraft<'n>>,
+    pub places: Places<'n>,
 }
 
 /// Reads a grid; mistakes are pushed, and `None` stands for one too broken to go on with.
@@ -80,6 +82,8 @@ pub(super) fn read<'n>(
     let strategies = strategies.map(|node| strategies::read(node, found));
     let sets = fields.get("set");
     let sets = sets.map_or_else(Vec::new, |node| sets_of(node, found));
+    let (paths, gpus) = (fields.get("paths"), fields.get("gpus"));
+    let places = Places::read(paths, gpus, found);
     fields.finish(found);
     let read: Vec<OperatorDraft<'n>> = operators.iter().flatten().cloned().collect();
     let kinds: Vec<_> = read.iter().map(|operator| operator.kind).collect();
@@ -110,6 +114,7 @@ pub(super) fn read<'n>(
         operators: read,
         strategies,
         sets,
+        places,
     })
 }
 

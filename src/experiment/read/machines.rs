@@ -5,9 +5,11 @@ use std::sync::Arc;
 
 use rustc_hash::FxHashMap;
 
+use super::places::{GPUS, PATH, Place};
 use crate::experiment::Machine;
 use crate::input::yaml::Node;
 use crate::input::{Diagnostic, Diagnostics};
+use crate::topology::paths::{PathChoice, with_path};
 use crate::topology::{self, TopologyError};
 
 /// Most machines of one experiment; all are kept in memory.
@@ -71,6 +73,8 @@ impl<'b> Machines<'b> {
                         .iter()
                         .map(|(_, path, _, value)| ((*path).to_owned(), (*value).to_owned()))
                         .collect(),
+                    path: PathChoice::default(),
+                    gpus: None,
                 });
                 sound.then(|| self.list.len() as u32 - 1)
             }
@@ -81,6 +85,33 @@ impl<'b> Machines<'b> {
         };
         self.known.insert(key, index);
         index
+    }
+
+    /// The index of a machine with its ranks at `place`; made where there is none yet.
+    pub fn at(&mut self, index: u32, place: Place) -> u32 {
+        if place == Place::default() {
+            return index;
+        }
+        let base = &self.list[index as usize];
+        let mut sets = base.sets.clone();
+        sets.extend(place.path.map(|path| (PATH.to_owned(), path.to_string())));
+        sets.extend(place.gpus.map(|gpus| (GPUS.to_owned(), gpus.to_string())));
+        let same =
+            |other: &Machine| other.topology.name == base.topology.name && other.sets == sets;
+        if let Some(known) = self.list.iter().position(same) {
+            return known as u32;
+        }
+        let topology = match place.path {
+            None => Arc::clone(&base.topology),
+            Some(path) => Arc::new(with_path(&base.topology, path)),
+        };
+        self.list.push(Machine {
+            topology,
+            sets,
+            path: place.path.unwrap_or_default(),
+            gpus: place.gpus,
+        });
+        self.list.len() as u32 - 1
     }
 
     /// Two topologies may not share the name that results show.

@@ -5,12 +5,13 @@ mod cases;
 mod grid;
 mod machines;
 mod operator;
+mod places;
 mod product;
 mod strategies;
 
 use std::path::Path;
 
-use super::{AnalysisOptions, Experiment, ExperimentError};
+use super::{AnalysisOptions, Experiment, ExperimentError, Machine, measure};
 use crate::input::yaml::{self, Node};
 use crate::input::{Diagnostics, Fields, decode, did_you_mean, read_file};
 use machines::Machines;
@@ -91,6 +92,8 @@ fn experiment(
     });
     let analysis = fields.get("analysis");
     let analysis = analysis.and_then(|node| analysis_options(node, found));
+    let measured = fields.get("measure");
+    let measure = measured.and_then(|node| measure::read(node, found));
     fields.finish(found);
     let mut experiment = Experiment {
         name: name.unwrap_or_default(),
@@ -103,6 +106,7 @@ fn experiment(
         axes: Vec::new(),
         figures,
         analysis,
+        measure: measure.unwrap_or_default(),
     };
     let grids = grids?;
     if grids.is_empty() {
@@ -130,8 +134,26 @@ fn experiment(
         cases::expand(draft, machines, &mut experiment, found);
     }
     columns(&drafts, &mut experiment, found);
-    experiment.machines = std::mem::take(&mut machines.list);
+    keep_used(std::mem::take(&mut machines.list), &mut experiment);
     Some(experiment)
+}
+
+/// Gives the experiment the machines that its cases name, in their order; a topology that every
+/// grid varies is not one of them itself.
+fn keep_used(machines: Vec<Machine>, experiment: &mut Experiment) {
+    let mut numbers: Vec<Option<u32>> = vec![None; machines.len()];
+    for case in &experiment.cases {
+        numbers[case.machine as usize] = Some(0);
+    }
+    let used = numbers.iter_mut().flatten();
+    used.zip(0..).for_each(|(number, next)| *number = next);
+    for case in &mut experiment.cases {
+        case.machine = numbers[case.machine as usize].unwrap_or(case.machine);
+    }
+    let kept = machines.into_iter().zip(&numbers);
+    experiment.machines = kept
+        .filter_map(|(machine, number)| number.map(|_| machine))
+        .collect();
 }
 
 /// The columns that axes and set paths become: each once, in the order of first mention.
@@ -141,6 +163,11 @@ fn columns(drafts: &[grid::Draft<'_>], experiment: &mut Experiment, found: &mut 
             if !experiment.sets.iter().any(|known| known == path) {
                 experiment.sets.push((*path).to_owned());
             }
+        }
+    }
+    for column in drafts.iter().flat_map(|draft| draft.places.columns()) {
+        if !experiment.sets.iter().any(|known| known == column) {
+            experiment.sets.push(column.to_owned());
         }
     }
     for draft in drafts {

@@ -29,8 +29,8 @@ impl<'e> Sites<'e> {
             let case = &experiment.cases[case as usize];
             let tp = case.operator.tp;
             sites.entry((case.machine, tp)).or_insert_with(|| {
-                let topology = &experiment.machines[case.machine as usize].topology;
-                Site::new(topology, (0..tp).collect())
+                let machine = &experiment.machines[case.machine as usize];
+                Site::new(&machine.topology, machine.placement(tp))
             });
         }
         Self(sites)

@@ -25,7 +25,7 @@ use read::Rows;
 
 use super::cells::{Format, TableError, line, micros, yes};
 use super::key::{Case, Group};
-use crate::gpu::campaign::library_name;
+use crate::gpu::campaign::{library_name, path_name};
 use crate::gpu::plan::Library;
 use crate::operator::Operator;
 
@@ -155,7 +155,7 @@ pub(super) fn key_cells(group: &Group) -> [String; 10] {
         tp.to_string(),
         group.gpus().to_string(),
         placement.join(" "),
-        group.path.to_string(),
+        path_name(&group.path),
         group.launch.name().to_owned(),
     ]
 }
