@@ -1,6 +1,7 @@
 //! The topologies in the binary, so that `duet` runs from anywhere. To add one: put the file into
 //! `topologies/` and its name here.
 
+use std::borrow::Cow;
 use std::path::Path;
 
 use super::read::{parse, profile};
@@ -54,10 +55,26 @@ pub fn names() -> Vec<&'static str> {
 /// # Errors
 /// [`TopologyError`]: an unknown name, an unreadable file, mistakes in it, a wrong override.
 pub fn load(name_or_path: &str, sets: &[String]) -> Result<Topology, TopologyError> {
-    if let Some((name, text)) = SHIPPED.iter().find(|(name, _)| *name == name_or_path) {
-        let resolve =
-            |node: &Node, found: &mut Diagnostics| profile::resolve(node, Path::new(""), found);
-        return parse(text, &format!("topologies/{name}.yaml"), sets, &resolve);
+    let text = text(name_or_path)?;
+    let shipped = SHIPPED.iter().any(|(name, _)| *name == name_or_path);
+    let (base, file) = match shipped {
+        true => (Path::new(""), format!("topologies/{name_or_path}.yaml")),
+        false => (
+            Path::new(name_or_path).parent().unwrap_or(Path::new("")),
+            name_or_path.to_owned(),
+        ),
+    };
+    let resolve = |node: &Node, found: &mut Diagnostics| profile::resolve(node, base, found);
+    parse(&text, &file, sets, &resolve)
+}
+
+/// The text of a topology's file, unchecked.
+///
+/// # Errors
+/// [`TopologyError`]: an unknown name or an unreadable file.
+pub fn text(name_or_path: &str) -> Result<Cow<'static, str>, TopologyError> {
+    if let Some((_, text)) = SHIPPED.iter().find(|(name, _)| *name == name_or_path) {
+        return Ok(Cow::Borrowed(text));
     }
     if !name_or_path.contains(['/', '\\', '.']) {
         let near = closest(name_or_path, names()).map(|name| format!("did you mean `{name}`? "));
@@ -70,16 +87,13 @@ pub fn load(name_or_path: &str, sets: &[String]) -> Result<Topology, TopologyErr
             ),
         });
     }
-    let unreadable = |reason: String| TopologyError::Unreadable {
-        path: name_or_path.to_owned(),
-        reason,
-    };
-    let path = Path::new(name_or_path);
-    let bytes = read_file(path, LARGEST).map_err(|error| unreadable(error.to_string()))?;
+    let bytes =
+        read_file(Path::new(name_or_path), LARGEST).map_err(|error| TopologyError::Unreadable {
+            path: name_or_path.to_owned(),
+            reason: error.to_string(),
+        })?;
     let text = decode(name_or_path, &bytes).map_err(TopologyError::Invalid)?;
-    let base = path.parent().unwrap_or(Path::new(""));
-    let resolve = |node: &Node, found: &mut Diagnostics| profile::resolve(node, base, found);
-    parse(text, name_or_path, sets, &resolve)
+    Ok(Cow::Owned(text.to_owned()))
 }
 
 #[cfg(test)]

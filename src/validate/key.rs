@@ -19,6 +19,8 @@ use crate::gpu::plan::Path;
 use crate::operator::{Kind, Operator, Shape};
 use crate::sim::LaunchMode;
 use crate::strategy;
+use crate::topology::paths::PathChoice;
+use crate::units::Bytes;
 
 /// A case without its strategy: rows of one group are measured in the same rounds.
 #[derive(Clone, Debug, PartialEq)]
@@ -45,6 +47,20 @@ impl Group {
         gpus.sort_unstable();
         gpus.dedup();
         gpus.len() as u32
+    }
+
+    /// The path as the model chooses it.
+    pub fn choice(&self) -> PathChoice {
+        match self.path {
+            Path::P2p => PathChoice::Routes,
+            Path::Host { chunk } => PathChoice::Host {
+                chunk: Bytes::new(chunk),
+            },
+            Path::Hybrid { host_share, chunk } => PathChoice::Hybrid {
+                share: host_share,
+                chunk: Bytes::new(chunk),
+            },
+        }
     }
 
     /// Whether ranks share a GPU: what they exchange within it crosses no link.

@@ -2,6 +2,7 @@
 
 mod cells;
 pub mod key;
+pub mod prediction;
 pub mod table;
 
 pub use cells::TableError;

@@ -8,6 +8,7 @@ use serde::{Deserialize, Serialize};
 use super::{Layout, Shard};
 use crate::experiment::Experiment;
 use crate::experiment::results::{self, Outcome};
+use crate::input::Fingerprint;
 
 /// Version of the table's format and of this file's.
 const FORMAT: u32 = 1;
@@ -72,22 +73,10 @@ impl Stamp {
     }
 }
 
-/// 64-bit FNV-1a: the same on every machine.
-struct Fnv(u64);
-
-impl Write for Fnv {
-    fn write_str(&mut self, text: &str) -> std::fmt::Result {
-        for byte in text.bytes() {
-            self.0 = (self.0 ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3);
-        }
-        Ok(())
-    }
-}
-
 /// Everything that results depend on, hashed: the version, each machine with all its numbers, and
 /// each row's identity.
 fn fingerprint(experiment: &Experiment) -> String {
-    let mut hash = Fnv(0xcbf2_9ce4_8422_2325);
+    let mut hash = Fingerprint::default();
     // Hashing cannot fail.
     let _ = writeln!(hash, "{FORMAT} {}", env!("CARGO_PKG_VERSION"));
     let header = results::header(&experiment.sets, &experiment.axes);
@@ -105,5 +94,5 @@ fn fingerprint(experiment: &Experiment) -> String {
         }
         let _ = hash.write_str("\n");
     }
-    format!("{:016x}", hash.0)
+    hash.to_string()
 }

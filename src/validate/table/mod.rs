@@ -21,6 +21,8 @@ mod tests;
 
 use std::path::Path;
 
+pub(super) use read::read_case;
+
 use read::Rows;
 
 use super::cells::{Format, TableError, line, micros, yes};

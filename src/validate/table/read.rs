@@ -10,7 +10,7 @@ use crate::gpu::plan::Library;
 use crate::input::Diagnostics;
 
 /// Reads the case and holds the other columns of the key against it.
-fn read_case(line: &Line<'_, '_>, found: &mut Diagnostics) -> Option<Case> {
+pub(in crate::validate) fn read_case(line: &Line<'_, '_>, found: &mut Diagnostics) -> Option<Case> {
     let case: Case = line.explained("case", found)?;
     let written = key_cells(&case.group).into_iter().zip(KEY);
     for (expected, name) in written.chain([(case.subject.to_string(), "strategy")]) {

@@ -1,0 +1,35 @@
+//! A short name for a content.
+
+use std::fmt::Write;
+
+/// 64-bit FNV-1a of what is written to it: the same on every machine.
+///
+/// ```
+/// use std::fmt::Write;
+/// let mut hash = duet::input::Fingerprint::default();
+/// write!(hash, "a{}", 'b').unwrap();
+/// assert_eq!(hash.to_string(), "089c4407b545986a");
+/// ```
+#[derive(Clone, Debug)]
+pub struct Fingerprint(u64);
+
+impl Default for Fingerprint {
+    fn default() -> Self {
+        Self(0xcbf2_9ce4_8422_2325)
+    }
+}
+
+impl Write for Fingerprint {
+    fn write_str(&mut self, text: &str) -> std::fmt::Result {
+        for byte in text.bytes() {
+            self.0 = (self.0 ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3);
+        }
+        Ok(())
+    }
+}
+
+impl std::fmt::Display for Fingerprint {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{:016x}", self.0)
+    }
+}
