@@ -36,6 +36,7 @@ pub fn ideal() -> Device {
         }],
         gemm_overhead: Seconds::ZERO,
         gemm_table: Vec::new(),
+        gemm_library: None,
         engines: CopyEngines {
             peer: u32::MAX,
             h2d: u32::MAX,

@@ -10,22 +10,27 @@
 //!     columns: [4096x4096, 8192x3584]           # k × n
 //!     rows:
 //!       128: [35 us, 46 us]                     # m: times
+//!       256: [35 us, none]                      # not measured
+//!   algorithms: …                               # see `algorithms`
 //! ```
 
 use super::section::{Section, map_of};
 use super::slot::share;
-use super::{DType, Device, MeasuredGemm, Tile};
+use super::{DType, Device, MeasuredGemm, Tile, algorithms};
 use crate::input::yaml::Node;
 use crate::input::{Diagnostic, Diagnostics, Fields};
 use crate::units::Seconds;
 
 /// Tiles are powers of two or thrice those; beyond this no SM holds one.
-const MAX_TILE: u32 = 4096;
+pub(super) const MAX_TILE: u32 = 4096;
 
 /// Largest extent of a measured GEMM.
-const MAX_EXTENT: u64 = 1 << 32;
+pub(super) const MAX_EXTENT: u64 = 1 << 32;
 
-/// Reads tiles and table into `device`.
+/// Stands where a shape was not measured.
+pub(crate) const MISSING: &str = "none";
+
+/// Reads tiles, table and algorithms into `device`.
 pub(super) fn read(section: &Section<'_>, device: &mut Device, found: &mut Diagnostics) {
     device.tiles.clear();
     let example = "{ 256x128: 0.95, 128x128: 0.89 }";
@@ -59,10 +64,18 @@ pub(super) fn read(section: &Section<'_>, device: &mut Device, found: &mut Diagn
         // Mistakes are in `found`.
         let _: Option<()> = table(node, device, found);
     }
+    if let Some(node) = section.get("algorithms") {
+        let _: Option<()> = algorithms::read(node, device, found);
+    }
 }
 
 /// Two extents written `256x128`, each from 1 to `most`, or a mistake pushed.
-fn pair(node: &Node, what: &str, most: u64, found: &mut Diagnostics) -> Option<(u64, u64)> {
+pub(super) fn pair(
+    node: &Node,
+    what: &str,
+    most: u64,
+    found: &mut Diagnostics,
+) -> Option<(u64, u64)> {
     let text = node.word(what, found)?;
     let extent = |text: &str| {
         let number = text.trim().parse::<u64>().ok();
@@ -102,6 +115,9 @@ fn table(node: &Node, device: &mut Device, found: &mut Diagnostics) -> Option<()
             return None;
         }
         for (node, &(k, n)) in times.iter().zip(&shapes) {
+            if node.text() == Some(MISSING) {
+                continue;
+            }
             let time: Seconds = node.parse("time", found)?;
             let kernel = time.get() - launch.unwrap_or_default().get();
             if kernel <= 0.0 {

@@ -3,6 +3,7 @@
 //! A [`Device`] is read from `topologies/gpus/*.yaml` (format: [`read`]); it knows nothing of
 //! links.
 
+mod algorithms;
 mod fields;
 pub mod gemm;
 mod ideal;
@@ -16,11 +17,14 @@ mod source;
 
 pub use fields::set;
 pub use ideal::ideal;
+pub(crate) use measured::MISSING;
 pub use numbers::{Number, assign, numbers, sources};
 pub use parse::{DeviceError, load, parse, read};
 pub use shipped::names;
 pub(crate) use slot::digits;
 pub use source::KINDS as SOURCE_KINDS;
+
+use std::sync::Arc;
 
 use crate::units::{Bytes, BytesPerSecond, FlopsPerSecond, Seconds};
 
@@ -82,7 +86,7 @@ pub struct MeasuredGemm {
     pub k: u64,
     /// Median time on an otherwise idle GPU, launch excluded.
     pub time: Seconds,
-    /// `time` over the wave model's on the unchanged profile, all SMs; kept when a field is set.
+    /// `time` over the modelled one on the unchanged profile, all SMs; kept when a field is set.
     pub correction: f64,
 }
 
@@ -185,6 +189,8 @@ pub struct Device {
     pub gemm_overhead: Seconds,
     /// Measured GEMMs, empty where there are none.
     pub gemm_table: Vec<MeasuredGemm>,
+    /// What is known of the GEMM library's choices, if anything.
+    pub gemm_library: Option<Arc<gemm::library::Library>>,
     /// Copy engines.
     pub engines: CopyEngines,
     /// Fastest copy-engine rate to a peer, whatever the link; infinite where only links limit.

@@ -1,7 +1,7 @@
 //! Profiles from files.
 //!
 //! A profile is a map of sections, each with its numbers and their `source:`. Nothing is optional
-//! but `gemm.table`, so that a new profile states every number it uses:
+//! but `gemm.table` and `gemm.algorithms`, so that a new profile states every number it uses:
 //!
 //! ```yaml
 //! name: my-gpu
@@ -149,7 +149,7 @@ pub fn read(node: &Node, found: &mut Diagnostics) -> Option<Device> {
         .iter()
         .map(String::as_str)
         .chain(MAPS)
-        .chain(["gemm.tiles", "gemm.table"])
+        .chain(["gemm.tiles", "gemm.table", "gemm.algorithms"])
         .collect();
     for section in &sections {
         section.finish(&known, found);

@@ -6,6 +6,7 @@ use std::io::{self, Write};
 use std::time::{Duration, Instant};
 
 use super::estimate::Estimate;
+use super::kernels::{Choices, Kernel};
 
 /// First line of the raw samples.
 pub const HEADER: &str = "section,case,x,unit,samples\n";
@@ -16,8 +17,12 @@ pub struct Product {
     pub m: u64,
     pub n: u64,
     pub k: u64,
-    /// One of a burst, start included \[s\].
+    /// One of several in a row, start included \[s\].
     pub time: Estimate,
+    /// The first of several, from when the GPU was told to begin \[s\].
+    pub alone: Estimate,
+    /// What the library takes for it.
+    pub kernel: Option<Kernel>,
 }
 
 /// The record of one calibration.
@@ -29,6 +34,7 @@ pub struct Book<'w> {
     notes: RefCell<Vec<String>>,
     facts: RefCell<BTreeMap<String, Estimate>>,
     products: RefCell<Vec<Product>>,
+    choices: RefCell<Choices>,
 }
 
 impl std::fmt::Debug for Book<'_> {
@@ -50,6 +56,7 @@ impl<'w> Book<'w> {
             notes: RefCell::default(),
             facts: RefCell::default(),
             products: RefCell::default(),
+            choices: RefCell::default(),
         };
         book.write(HEADER);
         book
@@ -59,6 +66,13 @@ impl<'w> Book<'w> {
     pub fn begin(&self, section: &'static str, budget: Duration) {
         self.section.set(section);
         self.deadline.set(Instant::now() + budget);
+    }
+
+    /// What is left of the section's time.
+    pub fn left(&self) -> Duration {
+        self.deadline
+            .get()
+            .saturating_duration_since(Instant::now())
     }
 
     /// Whether the section's time is up; what it has until then is used.
@@ -111,6 +125,12 @@ impl<'w> Book<'w> {
         self.products.borrow_mut().push(product);
     }
 
+    /// Keeps what the library takes for m rows of a column (k, n).
+    pub fn choice(&self, column: (u64, u64), m: u64, kernel: Kernel) {
+        let mut choices = self.choices.borrow_mut();
+        choices.entry(column).or_default().insert(m, kernel);
+    }
+
     /// Something to tell: what was skipped and why.
     pub fn note(&self, text: impl Into<String>) {
         let text = format!("{}: {}", self.section.get(), text.into());
@@ -125,6 +145,11 @@ impl<'w> Book<'w> {
     /// The GEMMs in the order of measurement.
     pub fn products(&self) -> Vec<Product> {
         self.products.borrow().clone()
+    }
+
+    /// What the library takes.
+    pub fn choices(&self) -> Choices {
+        self.choices.borrow().clone()
     }
 
     /// What was to be told.

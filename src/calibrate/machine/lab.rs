@@ -2,8 +2,11 @@
 //!
 //! ```text
 //! host     enqueue everything ──────────────────► open the gate
-//! GPU g    gate ─► barrier of the GPUs ─► start ─► lanes …  end behind each lane
+//! GPU g    gate ─► heat ─► barrier of the GPUs ─► start ─► lanes …  end behind each lane
 //! ```
+//!
+//! Heating is the product that precedes every timed run of a schedule too, for as long
+//! ([`crate::gpu::heat`]): what is measured here is measured at the clocks of what is predicted.
 //!
 //! The gate is a kernel that polls a word in pinned memory, so that submission is not measured. Its
 //! limit and the barrier's are the GPU's own clock; the host polls and has a limit too.
@@ -14,6 +17,7 @@ use std::time::Duration;
 
 use crate::device::DType;
 use crate::gpu::env::Library;
+use crate::gpu::heat::{Heater, WARM};
 use crate::gpu::kernels::{Epoch, Kernels, Limit, Matrix, STATUS_WORDS};
 use crate::gpu::lt::{Gemms, WORKSPACE};
 use crate::gpu::raw::{Event, Gpu, Memory, Pinned, Priority, Region, Stream};
@@ -43,7 +47,9 @@ pub struct Unit {
     /// Bytes of each of the areas: sources, targets, and A, B, C.
     area: u64,
     status: Pinned,
+    heater: Heater,
     start: Event,
+    middle: Event,
     ends: Vec<Event>,
 }
 
@@ -152,6 +158,7 @@ impl<'s> Lab<'s> {
             let clock = &unit.streams[0];
             unit.kernels
                 .flag_wait(clock, self.gate.region(), epoch, limit)?;
+            unit.heater.heat(clock, WARM)?;
             if gpus.len() > 1 && self.peers {
                 unit.kernels
                     .barrier(clock, &boards, own as u32, epoch, limit)?;
@@ -225,12 +232,16 @@ impl Unit {
         let streams = (0..LANES)
             .map(|i| Stream::new(gpu, lane(i)))
             .collect::<Result<Vec<_>, _>>()?;
+        let (free, _) = gpu.memory()?;
+        let heater = Heater::new(gpu, &kernels, &streams[0], free, LIMIT)?;
         let unit = Self {
+            heater,
             gpu: Rc::clone(gpu),
             gemms: RefCell::new(Gemms::new(gpu)?),
             stage: Pinned::new(gpu, STAGE)?,
             status: Pinned::new(gpu, 4 * STATUS_WORDS)?,
             start: Event::new(gpu, true)?,
+            middle: Event::new(gpu, true)?,
             ends: (0..LANES)
                 .map(|_| Event::new(gpu, true))
                 .collect::<Result<_, _>>()?,
@@ -255,6 +266,22 @@ impl Unit {
         self.kernels
             .fill(stream, DType::Bf16, all, (rows, 8192), 1, (0, 0))?;
         stream.finish(LIMIT, "filling memory")
+    }
+
+    /// Marks a point within a sample.
+    ///
+    /// # Errors
+    /// The driver's.
+    pub fn mark(&self, stream: &Stream) -> Result<(), GpuError> {
+        stream.record(&self.middle)
+    }
+
+    /// When the mark of the last sample was reached, in seconds from its start.
+    ///
+    /// # Errors
+    /// The driver's, when nothing was marked.
+    pub fn marked(&self) -> Result<f64, GpuError> {
+        self.start.seconds_to(&self.middle)
     }
 
     /// How long waits of a sample may last.

@@ -11,21 +11,26 @@
 mod beside;
 mod blocks;
 pub mod book;
+mod bounds;
 mod copies;
 pub mod difference;
 pub mod estimate;
 pub mod file;
 mod graphs;
+mod grid;
 mod host;
+pub mod kernels;
 mod lab;
 pub mod lattice;
 mod library;
 mod products;
 pub mod profile;
+pub mod shapes;
 mod signals;
 mod submit;
+pub mod unseen;
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use crate::gpu::{GpuError, Session};
 use book::Book;
@@ -37,12 +42,13 @@ pub struct Section {
     pub name: &'static str,
     /// What is measured.
     pub about: &'static str,
-    /// Share of the time, relative to the other sections.
+    /// Share of the time, relative to the sections not yet measured.
     share: u32,
     run: fn(&Lab<'_>, &Book<'_>) -> Result<(), GpuError>,
 }
 
-/// All sections in the order of measurement: the graphs' kernels are captured by others too.
+/// All sections in the order of measurement: the graphs' kernels are captured by others too, and
+/// GEMMs come last, for they use whatever time is left.
 pub const SECTIONS: [Section; 9] = [
     graphs::SECTION,
     copies::SECTION,
@@ -50,9 +56,9 @@ pub const SECTIONS: [Section; 9] = [
     host::SECTION,
     signals::SECTION,
     submit::SECTION,
-    products::SECTION,
-    beside::SECTION,
     library::SECTION,
+    beside::SECTION,
+    grid::SECTION,
 ];
 
 /// How to calibrate.
@@ -82,10 +88,14 @@ pub fn run(
         .iter()
         .filter(|s| options.only.is_empty() || options.only.iter().any(|name| name == s.name))
         .collect();
-    let shares: u32 = chosen.iter().map(|section| section.share).sum();
+    let mut shares: u32 = chosen.iter().map(|section| section.share).sum();
     let lab = Lab::open(session, options.quick)?;
+    let end = Instant::now() + options.budget;
     for section in chosen {
-        let budget = options.budget * section.share / shares.max(1);
+        // What a section leaves is the others'.
+        let left = end.saturating_duration_since(Instant::now());
+        let budget = left * section.share / shares.max(1);
+        shares -= section.share;
         begin(section, budget);
         book.begin(section.name, budget);
         match (section.run)(&lab, book) {

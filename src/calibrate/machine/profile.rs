@@ -225,6 +225,9 @@ pub fn fields(facts: &Facts, base: &Device, latency: f64, kind: &str) -> Vec<Fie
     all
 }
 
+/// Points that the wave model is fitted to, at most.
+const MOST_POINTS: usize = 300;
+
 /// The mean of estimates and of their bounds.
 fn mean(all: &[Estimate]) -> Option<Estimate> {
     let count = (!all.is_empty()).then_some(all.len() as f64)?;
@@ -242,6 +245,7 @@ fn mean(all: &[Estimate]) -> Option<Estimate> {
 pub fn fit_waves(device: &Device, products: &[Product], launch: f64) -> Option<[Estimate; 2]> {
     let mut trial = device.clone();
     trial.gemm_table.clear();
+    let every = products.len().div_ceil(MOST_POINTS).max(1);
     let mut best = (f64::INFINITY, [0.0; 2]);
     for percent in 50..=100 {
         trial.sustained = f64::from(percent) / 100.0;
@@ -249,8 +253,8 @@ pub fn fit_waves(device: &Device, products: &[Product], launch: f64) -> Option<[
             let overhead = f64::from(half) * 0.5e-6;
             let mut errors: Vec<f64> = Vec::with_capacity(products.len());
             trial.gemm_overhead = crate::units::Seconds::of(overhead);
-            for product in products {
-                let Product { m, n, k, time } = *product;
+            for product in products.iter().step_by(every) {
+                let Product { m, n, k, time, .. } = *product;
                 let model = gemm::model(&trial, DType::Bf16, m, n, k, trial.sms)?;
                 errors.push((model.seconds / (time.value - launch).max(1e-9)).ln().abs());
             }
@@ -379,7 +383,14 @@ mod tests {
         .map(|(m, n, k)| {
             let time = gemm::model(&device, DType::Bf16, m, n, k, device.sms).unwrap();
             let time = Estimate::exact(time.seconds + 2e-6, 5);
-            Product { m, n, k, time }
+            Product {
+                m,
+                n,
+                k,
+                time,
+                alone: time,
+                kernel: None,
+            }
         })
         .collect();
         let start = device::load("h200").unwrap();

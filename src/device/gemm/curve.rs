@@ -6,10 +6,11 @@
 //! least possible time, and the answer where that tile's memory traffic takes no longer. Shapes that
 //! are bound by memory go the long way, [`super::gemm`]. Measured
 //! corrections of columns with common rows are blended once per (n, k): between columns weights do
-//! not depend on m.
+//! not depend on m. Where the library's choices are listed, the place among them is looked up once.
 
 use super::super::{DType, Device, Tile};
-use super::{GemmTime, K_FILL, gemm, table, wave};
+use super::library::Place;
+use super::{GemmTime, K_FILL, gemm, listed, table, wave};
 
 /// Most rows of a table that is blended.
 const MOST_ROWS: usize = 8;
@@ -51,6 +52,8 @@ pub struct Column<'c> {
     k: u64,
     /// Corrections at the table's rows; `None`: worked out by each call.
     factors: Option<[f64; MOST_ROWS]>,
+    /// Where (n, k) lies among what the profile lists of the library's choices.
+    place: Option<Place>,
 }
 
 impl Curve {
@@ -76,6 +79,17 @@ impl Curve {
         let sms = f64::from(device.sms.max(1));
         let each = |p: &Prepared| 2.0 / (p.rate * sms);
         let least = tiles.iter().map(each).fold(f64::INFINITY, f64::min);
+        if let Some(library) = listed(device, dtype) {
+            let (factor, rates) = (library.least() / library.best(), &library.rates);
+            return Some(Self {
+                device: device.clone(),
+                dtype,
+                least: factor * 2.0 / (device.rate(dtype)? * rates.arithmetic),
+                least_overhead: factor * device.gemm_overhead.get() * rates.overhead,
+                tiles,
+                table: table::Columns::default(),
+            });
+        }
         Some(Self {
             device: device.clone(),
             dtype,
@@ -89,11 +103,16 @@ impl Curve {
     /// The curve of GEMMs with `n` columns and depth `k`.
     #[inline]
     pub fn at(&self, n: u64, k: u64) -> Column<'_> {
+        let library = listed(&self.device, self.dtype);
         Column {
             curve: self,
             n,
             k,
-            factors: self.table.blend(n as f64, k as f64),
+            factors: match library {
+                Some(_) => None,
+                None => self.table.blend(n as f64, k as f64),
+            },
+            place: library.map(|library| library.place(n, k)),
         }
     }
 
@@ -206,6 +225,11 @@ impl Column<'_> {
     pub fn time(&self, m: u64, sms: u32) -> GemmTime {
         let (curve, n, k) = (self.curve, self.n, self.k);
         let long = || gemm(&curve.device, curve.dtype, m, n, k, sms).unwrap_or_default();
+        if let Some(place) = self.place.as_ref().filter(|_| m > 0 && n > 0 && k > 0) {
+            let library = listed(&curve.device, curve.dtype);
+            let time = library.and_then(|library| library.time(&curve.device, place, m, sms));
+            return time.unwrap_or_default();
+        }
         let Some(factors) = &self.factors else {
             return long();
         };

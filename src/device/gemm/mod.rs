@@ -18,6 +18,9 @@
 //! a GEMM into pieces costs. `unquantised` is the same with fractional tiles and waves, so that
 //! pieces add up to the whole.
 //!
+//! Where the profile lists which algorithms the GPU's library takes, their time replaces the best of
+//! all tiles: see [`library`].
+//!
 //! Assumed: one data-type-independent set of tile efficiencies; no interference from other kernels
 //! (the performer shares memory bandwidth among them). Not modelled: cache misses beyond a grouped
 //! raster with half of L2, stream-K, clocks that move with temperature.
@@ -42,10 +45,13 @@
 //! ```
 
 mod curve;
+pub mod library;
 mod table;
 #[cfg(test)]
 mod tests;
 mod wave;
+
+use std::sync::Arc;
 
 use super::{DType, Device, MeasuredGemm};
 
@@ -70,6 +76,9 @@ pub struct GemmTime {
 /// A GEMM `m × k` times `k × n` on `sms` SMs of `device` (at least one, at most all it has);
 /// `None` when the device lacks `dtype`. An empty GEMM takes no time.
 pub fn gemm(device: &Device, dtype: DType, m: u64, n: u64, k: u64, sms: u32) -> Option<GemmTime> {
+    if let Some(library) = listed(device, dtype).filter(|_| m > 0 && n > 0 && k > 0) {
+        return library.time(device, &library.place(n, k), m, sms);
+    }
     let model = model(device, dtype, m, n, k, sms)?;
     let factor = table::correction(&device.gemm_table, dtype, m, n, k);
     Some(GemmTime {
@@ -79,6 +88,13 @@ pub fn gemm(device: &Device, dtype: DType, m: u64, n: u64, k: u64, sms: u32) -> 
         unquantised: model.unquantised * factor,
         wave: model.wave * factor,
     })
+}
+
+/// What is known of the library's choices for `dtype`.
+fn listed(device: &Device, dtype: DType) -> Option<&library::Library> {
+    let library = device.gemm_library.as_deref()?;
+    device.rate(dtype)?;
+    library.serves(dtype).then_some(library)
 }
 
 /// The wave model alone, without measured corrections.
@@ -118,8 +134,9 @@ pub fn model(device: &Device, dtype: DType, m: u64, n: u64, k: u64, sms: u32) ->
 }
 
 /// Fills in the corrections of a profile's measured points: measured over modelled time on all SMs.
-/// Points of an element type that the profile has no peak for are dropped.
-pub(super) fn correct(device: &mut Device) {
+/// Points of an element type that the profile has no peak for are dropped. A profile that is read has
+/// them; one whose points or library were replaced needs them anew.
+pub fn correct(device: &mut Device) {
     let mut points = std::mem::take(&mut device.gemm_table);
     points.retain_mut(|point| {
         let MeasuredGemm { dtype, m, n, k, .. } = *point;
@@ -130,4 +147,11 @@ pub(super) fn correct(device: &mut Device) {
         modelled > 0.0
     });
     device.gemm_table = table::sorted(points);
+    if let Some(library) = &device.gemm_library {
+        let mut library = library::Library::clone(library);
+        let mut points = std::mem::take(&mut device.gemm_table);
+        library.learn(device, &mut points);
+        device.gemm_table = points;
+        device.gemm_library = Some(Arc::new(library));
+    }
 }

@@ -8,6 +8,7 @@
 //! #= p2p.rate.1MiB = 133.1e9 from 132.8e9 to 133.4e9, n 9
 //! ```
 
+mod algorithms;
 mod links;
 mod profile;
 mod table;
@@ -15,10 +16,13 @@ mod table;
 mod tests;
 
 use std::fmt::Write;
+use std::sync::Arc;
 
 use super::book::Product;
 use super::estimate::Estimate;
+use super::kernels::{self, Choices};
 use super::profile::{Facts, Field, apply, fields, fit_waves};
+use super::unseen;
 use crate::device::Device;
 
 /// Marks a fact that has no place in the format.
@@ -74,7 +78,7 @@ pub fn text(
     machine: &Machine,
     base: &Device,
     facts: &Facts,
-    products: &[Product],
+    (products, choices): (&[Product], &Choices),
     notes: &[String],
 ) -> (String, Vec<String>) {
     let (latency, kind) = (machine.latency(), machine.kind());
@@ -110,6 +114,7 @@ pub fn text(
     refused.sort();
     refused.dedup();
     base.name.clone_into(&mut device.name);
+    device.gemm_library = kernels::fit(&device, products, choices, launch).map(Arc::new);
     let mut out = String::new();
     head(&mut out, machine, notes);
     profile::write(&mut out, machine, &device, &base.name, &all, products);
@@ -119,7 +124,12 @@ pub fn text(
         out,
         "\n# Measured, without a place in the format, in base units:"
     );
-    for (name, e) in facts {
+    let launch = device.costs.lane.get() + device.costs.kernel_start.get();
+    let mut facts = facts.clone();
+    for (name, value) in unseen::facts(&device, products, choices, launch) {
+        facts.insert(name, value);
+    }
+    for (name, e) in &facts {
         let [value, low, high] = [e.value, e.low, e.high].map(|v| format!("{v:.4e}"));
         let _ = writeln!(
             out,

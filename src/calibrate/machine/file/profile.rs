@@ -6,7 +6,7 @@ use std::fmt::Write;
 use super::super::book::Product;
 use super::super::estimate::Estimate;
 use super::super::profile::Field;
-use super::{Machine, quoted, table};
+use super::{Machine, algorithms, quoted, table};
 use crate::device::{self, Device};
 
 /// A source's words: `measured, median 5.1 us, n=20, 95 % 5.0 to 5.2 us; how`.
@@ -108,6 +108,7 @@ pub fn write(
         }
         if section == "gemm" {
             table::write(out, device, products, &kept, base, &mut sources);
+            algorithms::write(out, device, products.len(), &mut sources);
         }
         let _ = writeln!(out, "    source:");
         for (key, words) in sources {

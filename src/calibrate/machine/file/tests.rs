@@ -1,4 +1,5 @@
 use super::*;
+use crate::calibrate::machine::kernels::Kernel;
 use crate::{device, topology};
 
 fn machine(gpus: u32) -> Machine {
@@ -54,10 +55,30 @@ fn products() -> Vec<Product> {
                 high: 1.02 * seconds,
                 n: 5,
             };
-            all.push(Product { m, n, k, time });
+            let tile = if m < 1024 { (64, 128) } else { (128, 256) };
+            all.push(Product {
+                m,
+                n,
+                k,
+                time,
+                alone: time,
+                kernel: Some(Kernel { tile, split: 1 }),
+            });
         }
     }
     all
+}
+
+fn choices() -> Choices {
+    let kernel = |tile, split| Kernel { tile, split };
+    let rows = [
+        (64, kernel((64, 64), 4)),
+        (128, kernel((64, 64), 4)),
+        (256, kernel((64, 128), 1)),
+    ];
+    [((1024, 512), rows.into_iter().collect())]
+        .into_iter()
+        .collect()
 }
 
 fn load(text: &str) -> topology::Topology {
@@ -76,7 +97,7 @@ fn what_is_written_is_read_back() {
             &machine,
             &base,
             &facts(),
-            &products(),
+            (&products(), &choices()),
             &["a: note\nof two lines".to_owned()],
         );
         assert!(refused.is_empty(), "{refused:?}");
@@ -105,6 +126,10 @@ fn what_is_written_is_read_back() {
             (150_000_000_001, 60 << 20)
         );
         assert_eq!(gpu.gemm_table.len(), 6);
+        let library = gpu.gemm_library.as_deref().unwrap();
+        assert_eq!((library.algorithms.len(), library.choices.len()), (3, 3));
+        let asked = library.choices.iter().find(|c| (c.n, c.k) == (512, 1024));
+        assert_eq!(asked.unwrap().rows, [(128, 0), (256, 1)]);
         let launch = gpu.costs.lane.get() + gpu.costs.kernel_start.get();
         for product in products() {
             let same =
@@ -121,7 +146,13 @@ fn what_is_written_is_read_back() {
 #[test]
 fn a_calibration_of_nothing_is_the_profile_it_began_with() {
     let base = device::load("h100-sxm").unwrap();
-    let (text, _) = text(&machine(2), &base, &Facts::new(), &[], &[]);
+    let (text, _) = text(
+        &machine(2),
+        &base,
+        &Facts::new(),
+        (&[], &Choices::new()),
+        &[],
+    );
     let found = load(&text);
     assert_eq!(found.device(0).costs, base.costs);
     assert_eq!(found.device(0).tiles, base.tiles);

@@ -1,0 +1,185 @@
+//! GEMM times over a grid.
+//!
+//! A sample is one GEMM and then further ones in a row, as chunks of an operator follow each other:
+//! the same B, other rows of A and C where memory allows, on every GPU at once.
+//!
+//! ```text
+//! start ─ GEMM ─ mark ─ GEMM … GEMM ─ end       alone = mark − start,  in a row = (end − mark) / E
+//! ```
+//!
+//! The first finds the launch not yet under way and B not in cache; the others are what a schedule
+//! has in between. Every round takes all shapes in a new random order. A schedule ends with its
+//! slowest GPU, so a shape's time is the largest of the GPUs' medians.
+
+use std::time::Instant;
+
+use super::Section;
+use super::book::{Book, Product};
+use super::bounds::{clocks, rates, variants};
+use super::estimate::{Estimate, median};
+use super::kernels::asked;
+use super::lab::Lab;
+use super::products::{DTYPE, Ready, problem};
+use super::shapes;
+use crate::gpu::GpuError;
+use crate::gpu::lt::Problem;
+
+pub const SECTION: Section = Section {
+    name: "gemm",
+    about: "GEMMs, memory and clocks",
+    share: 60,
+    run,
+};
+
+/// Share of the section's time for the other things.
+const OTHERS: f64 = 0.1;
+/// Samples of a shape on one GPU \[s\].
+#[derive(Clone, Default)]
+struct Times {
+    alone: Vec<f64>,
+    in_a_row: Vec<f64>,
+}
+
+/// The same product on every GPU.
+type Everywhere = Vec<Ready>;
+
+/// A sample on all GPUs at once: (alone, one in a row) of each.
+fn sample(lab: &Lab<'_>, shape: &Everywhere) -> Result<Vec<(f64, Option<f64>)>, GpuError> {
+    let lanes: Vec<(usize, usize)> = (0..shape.len()).map(|g| (g, 0)).collect();
+    let further = shape.first().map_or(0, Ready::further);
+    let ends = lab.sample(&lanes, || {
+        for (g, ready) in shape.iter().enumerate() {
+            let (unit, stream) = (&lab.units[g], &lab.units[g].streams[0]);
+            ready.turn(lab, g, stream, 0)?;
+            unit.mark(stream)?;
+            (1..=further).try_for_each(|i| ready.turn(lab, g, stream, i))?;
+        }
+        Ok(())
+    })?;
+    ends.iter()
+        .zip(&lab.units)
+        .map(|(&end, unit)| {
+            let alone = unit.marked()?;
+            let each = (further > 0).then(|| (end - alone) / further as f64);
+            Ok((alone, each))
+        })
+        .collect()
+}
+
+fn run(lab: &Lab<'_>, book: &Book<'_>) -> Result<(), GpuError> {
+    rates(lab, book)?;
+    clocks(lab, book)?;
+    variants(lab, book)?;
+    let mut shapes: Vec<Everywhere> = Vec::new();
+    for shape in shapes::measured(lab.quick) {
+        let [m, n, k] = shape;
+        let bytes = [m * k, k * n, m * n].map(|size| size * DTYPE.size());
+        // A little more than the matrices: rows are padded.
+        if bytes.iter().any(|b| b + b / 8 > lab.units[0].most(1)) {
+            continue;
+        }
+        let all = (0..lab.units.len()).map(|g| Ready::new(lab, g, shape));
+        shapes.push(all.collect::<Result<_, _>>()?);
+    }
+    ask(lab, book, &shapes)?;
+    let mut rng = fastrand::Rng::with_seed(11);
+    let mut order: Vec<usize> = (0..shapes.len()).collect();
+    let mut times = vec![vec![Times::default(); lab.units.len()]; shapes.len()];
+    // The first round warms up. A round that the time does not suffice for is left out of no shape
+    // in particular.
+    let mut round = 0;
+    'rounds: while round <= lab.reps(3, 30) {
+        rng.shuffle(&mut order);
+        for &shape in &order {
+            let found = sample(lab, &shapes[shape])?;
+            if round > 0 {
+                for (times, (alone, each)) in times[shape].iter_mut().zip(found) {
+                    times.alone.push(alone);
+                    times.in_a_row.extend(each);
+                }
+            }
+            if round > 1 && book.spent() {
+                break 'rounds;
+            }
+        }
+        round += 1;
+    }
+    keep(book, &shapes, &times);
+    Ok(())
+}
+
+/// Writes samples down and keeps the shapes' times.
+fn keep(book: &Book<'_>, shapes: &[Everywhere], times: &[Vec<Times>]) {
+    let slowest = |of: &dyn Fn(&Times) -> Option<Estimate>, times: &[Times]| {
+        let all = times.iter().filter_map(of);
+        all.max_by(|a, b| a.value.total_cmp(&b.value))
+    };
+    let mut firsts = Vec::new();
+    let mut found = Vec::new();
+    for (shape, times) in shapes.iter().zip(times) {
+        let Some(Ready {
+            problem, kernel, ..
+        }) = shape.first()
+        else {
+            continue;
+        };
+        let Problem { m, n, k, .. } = *problem;
+        for (g, times) in times.iter().enumerate() {
+            book.times(&format!("k{k}n{n} gpu{g} alone"), m as f64, &times.alone);
+            if !times.in_a_row.is_empty() {
+                book.times(&format!("k{k}n{n} gpu{g}"), m as f64, &times.in_a_row);
+            }
+        }
+        let alone = slowest(&|t| Estimate::median(&t.alone), times);
+        let each = slowest(&|t| Estimate::median(&t.in_a_row), times);
+        if let (Some(alone), Some(each)) = (alone, each) {
+            firsts.push(alone.value - each.value);
+        }
+        found.push(([m, n, k], *kernel, alone, each));
+    }
+    book.fact("gemm.first.extra", Estimate::median(&firsts));
+    // What only ran alone is freed of what being first costs.
+    let first = median(&firsts).unwrap_or(0.0);
+    for ([m, n, k], kernel, alone, each) in found {
+        let rest = alone.map(|alone| alone.map(|time| time - first));
+        if let (Some(alone), Some(time)) = (alone, each.or(rest)) {
+            book.product(Product {
+                m,
+                n,
+                k,
+                time,
+                alone,
+                kernel,
+            });
+        }
+    }
+    let ratio = |times: &[Times]| {
+        let all: Vec<f64> = times.iter().filter_map(|t| median(&t.alone)).collect();
+        let (least, most) = (
+            all.iter().copied().reduce(f64::min)?,
+            all.iter().copied().reduce(f64::max)?,
+        );
+        (all.len() > 1).then_some(most / least)
+    };
+    let ratios: Vec<f64> = times.iter().filter_map(|times| ratio(times)).collect();
+    book.fact("gemm.slowest.gpu", Estimate::median(&ratios));
+}
+
+/// Asks the library which algorithm it takes, over a denser grid; that takes no GPU time.
+fn ask(lab: &Lab<'_>, book: &Book<'_>, shapes: &[Everywhere]) -> Result<(), GpuError> {
+    let known: Vec<[u64; 3]> = shapes
+        .iter()
+        .filter_map(|all| all.first())
+        .map(|ready| [ready.problem.m, ready.problem.n, ready.problem.k])
+        .collect();
+    let begin = Instant::now();
+    let limit = book.left().mul_f64(OTHERS);
+    let gemms = lab.units[0].gemms.borrow();
+    asked(book, &known, lab.quick, |shape| {
+        if begin.elapsed() > limit {
+            return Ok(None);
+        }
+        let guesses = gemms.guesses(problem(shape), 1)?;
+        Ok(guesses.into_iter().next().map(|guess| guess.config))
+    })
+}

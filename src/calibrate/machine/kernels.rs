@@ -1,0 +1,246 @@
+//! Which kernels the GEMM library takes, and the rates of [`gemm::library`] fitted to measured GEMMs.
+//!
+//! Rates are those of the least Σ √(1 + (ε/2 %)²), ε = ln(modelled / measured), over points whose
+//! kernel is known: a few that the model does not explain count little. What then remains of each
+//! tile and split, averaged with [`CALM`] points of no deviation, is its efficiency.
+
+use std::collections::BTreeMap;
+
+use super::book::{Book, Product};
+use super::products::DTYPE;
+use super::shapes::{asked as columns, asked_rows};
+use crate::device::Device;
+use crate::device::gemm::library::{self, Algorithm, Library, Rates};
+use crate::gpu::GpuError;
+use crate::gpu::lt::Config;
+use crate::units::{BytesPerSecond, Seconds};
+
+/// Points without deviation that a tile's mean starts with, and the largest deviation that counts.
+const CALM: f64 = 3.0;
+const MOST_DEVIATION: f64 = 0.3;
+/// Deviation beyond which errors count linearly.
+const SOFT: f64 = 0.02;
+/// Steps of the search, as factors: the first and the last.
+const STEPS: [f64; 2] = [0.2, 0.002];
+
+/// A tile and a split of k.
+#[derive(Copy, Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Kernel {
+    /// Rows and columns of C.
+    pub tile: (u32, u32),
+    /// Parts of k.
+    pub split: u32,
+}
+
+/// By column (k, n) and m.
+pub type Choices = BTreeMap<(u64, u64), BTreeMap<u64, Kernel>>;
+
+impl Kernel {
+    /// `None` for a tile whose number is not known.
+    pub fn of(config: &Config) -> Option<Self> {
+        Some(Self {
+            tile: config.tile?,
+            split: config.split_k,
+        })
+    }
+}
+
+/// Asks for the algorithm of many shapes, those of the columns `known` first; `ask` says `None` when
+/// time is up.
+pub(super) fn asked(
+    book: &Book<'_>,
+    known: &[[u64; 3]],
+    quick: bool,
+    mut ask: impl FnMut([u64; 3]) -> Result<Option<Config>, GpuError>,
+) -> Result<(), GpuError> {
+    let mut by_column: BTreeMap<(u64, u64), Vec<u64>> = BTreeMap::new();
+    for &[m, n, k] in known {
+        by_column.entry((k, n)).or_default().push(m);
+    }
+    let measured: Vec<(u64, u64)> = by_column.keys().copied().collect();
+    let mut all = measured.clone();
+    if !quick {
+        let more = columns(&[]);
+        all.extend(more.into_iter().filter(|c| !measured.contains(c)));
+    }
+    for (i, &(k, n)) in all.iter().enumerate() {
+        let own = by_column.get(&(k, n));
+        let mut last = None;
+        for m in asked_rows(own.map_or(&[], Vec::as_slice)) {
+            let Some(config) = ask([m, n, k])? else {
+                book.note(format!(
+                    "algorithms of {i} of {} columns: out of time",
+                    all.len()
+                ));
+                return Ok(());
+            };
+            if let Some(kernel) = Kernel::of(&config) {
+                book.choice((k, n), m, kernel);
+            }
+            // Rows with the algorithm of the row before are left out.
+            if last != Some(config) {
+                let words = config.to_string().replace(',', ";");
+                book.raw(
+                    &format!("lt k{k}n{n} {words}"),
+                    m as f64,
+                    "rows",
+                    &[m as f64],
+                );
+                last = Some(config);
+            }
+        }
+    }
+    Ok(())
+}
+
+/// The library as a profile states it; `launch` precedes each measured time \[s\]. `None` where no
+/// kernel is known.
+pub fn fit(
+    device: &Device,
+    products: &[Product],
+    choices: &Choices,
+    launch: f64,
+) -> Option<Library> {
+    let mut kernels: Vec<Kernel> = products.iter().filter_map(|p| p.kernel).collect();
+    let measured = !kernels.is_empty();
+    kernels.extend(choices.values().flat_map(|rows| rows.values().copied()));
+    kernels.sort_unstable();
+    kernels.dedup();
+    if !measured || kernels.len() > usize::from(u16::MAX) {
+        return None;
+    }
+    let place = |kernel: &Kernel| kernels.binary_search(kernel).ok().map(|at| at as u16);
+    let mut columns = choices.clone();
+    for product in products {
+        if let Some(kernel) = product.kernel {
+            let column = columns.entry((product.k, product.n)).or_default();
+            column.insert(product.m, kernel);
+        }
+    }
+    let choices = columns.iter().map(|(&(k, n), rows)| library::Choices {
+        n,
+        k,
+        rows: runs(
+            rows.iter()
+                .filter_map(|(&m, kernel)| Some((m, place(kernel)?))),
+        ),
+    });
+    let algorithms = kernels.iter().map(|kernel| Algorithm {
+        tile: kernel.tile,
+        split: kernel.split,
+        efficiency: 1.0,
+    });
+    let library = Library::new(DTYPE, START, algorithms.collect(), Vec::new());
+    let points: Vec<Point> = products
+        .iter()
+        .filter_map(|p| {
+            Some(Point {
+                shape: [p.m, p.n, p.k],
+                kernel: place(&p.kernel?)?,
+                time: p.time.value - launch,
+            })
+        })
+        .filter(|point| point.time > 0.0)
+        .collect();
+    let found = efficiencies(device, search(device, library, &points), &points);
+    Some(Library::new(
+        DTYPE,
+        found.rates,
+        found.algorithms,
+        choices.collect(),
+    ))
+}
+
+/// A measured shape, its kernel's place and time \[s\].
+struct Point {
+    shape: [u64; 3],
+    kernel: u16,
+    time: f64,
+}
+
+/// Where the search begins: near what an H200 reaches.
+const START: Rates = Rates {
+    arithmetic: 0.95,
+    memory: 0.98,
+    overhead: 0.9,
+    load: BytesPerSecond::of(115e9),
+    epilogue: Seconds::of(2.5e-6),
+    partials: BytesPerSecond::of(2.4e12),
+};
+
+/// The last m of each run of equal kernels.
+fn runs(rows: impl Iterator<Item = (u64, u16)>) -> Vec<(u64, u16)> {
+    let mut all: Vec<(u64, u16)> = Vec::new();
+    for (m, place) in rows {
+        match all.last_mut() {
+            Some(last) if last.1 == place => last.0 = m,
+            _ => all.push((m, place)),
+        }
+    }
+    all
+}
+
+/// ln(modelled / measured) of each point.
+fn deviations(device: &Device, library: &Library, points: &[Point]) -> Vec<f64> {
+    let of = |point: &Point| {
+        let time = library.seconds(device, point.shape, point.kernel)?;
+        Some((time / point.time).ln())
+    };
+    points.iter().map(|p| of(p).unwrap_or(0.0)).collect()
+}
+
+/// Moves one rate after another by a factor while that helps, with smaller and smaller factors.
+fn search(device: &Device, mut library: Library, points: &[Point]) -> Library {
+    let error = |library: &Library| {
+        let all = deviations(device, library, points);
+        all.iter()
+            .map(|e| (1.0 + (e / SOFT).powi(2)).sqrt())
+            .sum::<f64>()
+    };
+    let mut best = error(&library);
+    let mut step = STEPS[0];
+    while step > STEPS[1] {
+        let mut moved = false;
+        for which in 0..6 {
+            for factor in [1.0 + step, 1.0 / (1.0 + step)] {
+                let mut trial = library.clone();
+                scale(&mut trial.rates, which, factor);
+                let found = error(&trial);
+                if found < best {
+                    (best, library, moved) = (found, trial, true);
+                }
+            }
+        }
+        if !moved {
+            step /= 2.0;
+        }
+    }
+    library
+}
+
+fn scale(rates: &mut Rates, which: usize, factor: f64) {
+    let factor_within = |value: f64| (value * factor).clamp(0.06, 19.0);
+    match which {
+        0 => rates.arithmetic = factor_within(rates.arithmetic),
+        1 => rates.memory = factor_within(rates.memory),
+        2 => rates.overhead = factor_within(rates.overhead),
+        3 => rates.load = BytesPerSecond::of(rates.load.get() * factor),
+        4 => rates.epilogue = Seconds::of((rates.epilogue.get() * factor).min(1.0)),
+        _ => rates.partials = BytesPerSecond::of(rates.partials.get() * factor),
+    }
+}
+
+/// Sets each kernel's efficiency from what the rates leave.
+fn efficiencies(device: &Device, mut library: Library, points: &[Point]) -> Library {
+    let mut sums = vec![(0.0, CALM); library.algorithms.len()];
+    for (point, error) in points.iter().zip(deviations(device, &library, points)) {
+        if let Some((sum, count)) = sums.get_mut(usize::from(point.kernel)) {
+            *sum += error.clamp(-MOST_DEVIATION, MOST_DEVIATION);
+            *count += 1.0;
+        }
+    }
+    for (algorithm, (sum, count)) in library.algorithms.iter_mut().zip(sums) {
+        algorithm.efficiency = (sum / count).exp();
+    }
+    library
+}

@@ -1,0 +1,166 @@
+//! The GEMMs that are measured, and those whose algorithm the library is asked for.
+//!
+//! Columns (k, n) lie on a lattice of [`EXTENTS`], every second of its points like the fields of one
+//! colour of a chessboard, so that a shape between has measured ones on all sides; further columns
+//! are shards of transformer layers and odd sizes. Rows m double from column to column of one
+//! colour at other places between the powers of two.
+
+use std::collections::BTreeSet;
+
+use crate::operator::models::{self, Layer};
+
+/// Values of k and n.
+const EXTENTS: [u64; 14] = [
+    256, 512, 1024, 2048, 3072, 4096, 5120, 6144, 8192, 10240, 12288, 16384, 20480, 28672,
+];
+/// Further (k, n): near-misses of the lattice, and odd ones.
+const FURTHER: [(u64, u64); 10] = [
+    (8192, 3584),
+    (3584, 8192),
+    (4096, 14336),
+    (14336, 4096),
+    (5504, 4096),
+    (4096, 6912),
+    (11008, 5120),
+    (4999, 3001),
+    (2000, 7000),
+    (7168, 3000),
+];
+/// (k, n) of a quick calibration.
+const QUICK: [(u64, u64); 3] = [(8192, 8192), (8192, 3584), (4096, 4096)];
+/// Elements of a matrix at most, and operations of a GEMM: what takes a few milliseconds.
+const MOST: u64 = 1 << 29;
+const MOST_FLOPS: f64 = 2.2e12;
+/// Largest m.
+const ROWS: u64 = 32_768;
+
+/// Shapes [m, n, k] to be measured, by column.
+pub fn measured(quick: bool) -> Vec<[u64; 3]> {
+    let mut columns = Vec::new();
+    for (i, &k) in EXTENTS.iter().enumerate() {
+        for (j, &n) in EXTENTS.iter().enumerate() {
+            if (i + j) % 2 == 0 {
+                columns.push((k, n));
+            }
+        }
+    }
+    columns.extend(FURTHER);
+    if quick {
+        columns = QUICK.to_vec();
+    }
+    let mut all = Vec::new();
+    for (i, &(k, n)) in columns.iter().enumerate() {
+        for m in rows(i, quick) {
+            let fits = [m * k, k * n, m * n].iter().all(|size| *size <= MOST);
+            if fits && 2.0 * (m * n) as f64 * k as f64 <= MOST_FLOPS {
+                all.push([m, n, k]);
+            }
+        }
+    }
+    all
+}
+
+/// Rows m of column `i`.
+fn rows(i: usize, quick: bool) -> Vec<u64> {
+    let doubled = |from: u64| (0..).map(move |e| from << e).take_while(|m| *m <= ROWS);
+    if quick {
+        return doubled(128).step_by(2).collect();
+    }
+    let between: &[u64] = match i % 3 {
+        0 => &[96, 384, 1536, 6144, 24_576],
+        1 => &[192, 640, 1280, 3072, 12_288],
+        _ => &[320, 768, 2560, 5120, 10_240],
+    };
+    // One that no tile divides, elsewhere in every column.
+    let odd = 100 + 37 * (i as u64 * i as u64 % 131);
+    let all: BTreeSet<u64> = doubled(64)
+        .chain(between.iter().copied())
+        .chain([odd])
+        .collect();
+    all.into_iter().collect()
+}
+
+/// (k, n) whose algorithms are asked for: of the layers of known models in 1, 2, 4 and 8 shards both
+/// ways, of the lattice, and `more`.
+pub fn asked(more: &[(u64, u64)]) -> Vec<(u64, u64)> {
+    let mut all: BTreeSet<(u64, u64)> = more.iter().copied().collect();
+    for model in models::MODELS {
+        for layer in Layer::ALL {
+            // One token: only n and k matter.
+            let Ok(gemm) = model.gemm(layer, 1, 1) else {
+                continue;
+            };
+            for shards in [1, 2, 4, 8] {
+                all.insert((gemm.k, gemm.n / shards));
+                all.insert((gemm.k / shards, gemm.n));
+            }
+        }
+    }
+    for k in EXTENTS {
+        all.extend(EXTENTS.map(|n| (k, n)));
+    }
+    all.retain(|&(k, n)| k > 0 && n > 0 && k * n <= MOST);
+    all.into_iter().collect()
+}
+
+/// Rows m that algorithms are asked for: multiples of 64 up to 1024, of an eighth of the next power of
+/// two beyond, and `more`.
+pub fn asked_rows(more: &[u64]) -> Vec<u64> {
+    let mut all: BTreeSet<u64> = more.iter().copied().collect();
+    all.extend([16, 32, 48, 96]);
+    all.extend((1..=16).map(|i| 64 * i));
+    for power in [2048, 4096, 8192, 16_384, 32_768] {
+        all.extend((5..=8).map(|i| power / 8 * i));
+    }
+    all.into_iter().collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_grid_covers_what_is_used() {
+        let all = measured(false);
+        assert!((1000..1600).contains(&all.len()), "{}", all.len());
+        let mut once = all.clone();
+        once.sort_unstable();
+        once.dedup();
+        assert_eq!(once.len(), all.len());
+        // A layer's shape has a measured one within a factor of 1.5 in n and k, of 2 below 1024.
+        for (k, n) in asked(&[]) {
+            if k.min(n) < 256 || k.max(n) > 28_672 {
+                continue;
+            }
+            for m in [128, 1024, 4096_u64] {
+                if 2.0 * (m * n) as f64 * k as f64 > MOST_FLOPS {
+                    continue;
+                }
+                let near = |a: u64, b: u64| {
+                    let most: f64 = if b < 1024 { 2.01 } else { 1.51 };
+                    (a as f64 / b as f64).ln().abs() <= most.ln()
+                };
+                let found = all
+                    .iter()
+                    .any(|s| s[0] == m && near(s[1], n) && near(s[2], k));
+                assert!(found, "{m} {n} {k}");
+            }
+        }
+        assert!(measured(true).len() < 20);
+        assert!(
+            all.iter()
+                .any(|[m, n, k]| m % 2 == 1 && n % 2 == 1 && k % 2 == 1)
+        );
+    }
+
+    #[test]
+    fn layers_and_their_shards_are_asked_for() {
+        let all = asked(&[(1, 2)]);
+        // Llama 3 70B, two shards: the second feed-forward GEMM and the projections.
+        for column in [(14_336, 8192), (8192, 5120), (1, 2)] {
+            assert!(all.contains(&column), "{column:?}");
+        }
+        assert!(all.len() < 800, "{}", all.len());
+        assert!(asked_rows(&[1000]).windows(2).all(|w| w[0] < w[1]));
+    }
+}

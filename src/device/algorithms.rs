@@ -1,0 +1,245 @@
+//! `gemm.algorithms`: which tile and split of k the GPU's library takes for many shapes, and what its
+//! kernels reach; the formulas are those of [`gemm::library`](super::gemm::library).
+//!
+//! ```yaml
+//! algorithms:
+//!   dtype: bf16
+//!   rates:
+//!     arithmetic: 0.95          # factors on peak · sustained, hbm and overhead
+//!     memory: 0.98
+//!     overhead: 0.9
+//!     load: 110 GB/s            # operands read by one SM
+//!     epilogue: 2.5 us          # of a tile of 256 × 128
+//!     partials: 2.4 TB/s        # sums of a split k
+//!   tiles: { 64x64: 0.98, 128x256: 1.01, 64x64/4: 1.02 }    # rows x columns / parts of k: efficiency
+//!   chosen:
+//!     4096x4096: 192:0 512:2 8192:1     # k x n: at most so many rows: place among the tiles
+//! ```
+
+use std::sync::Arc;
+
+use super::gemm::library::{Algorithm, Choices, Library, Rates};
+use super::measured::{MAX_EXTENT, MAX_TILE, pair};
+use super::section::Section;
+use super::{DType, Device};
+use crate::input::yaml::Node;
+use crate::input::{Diagnostics, Fields};
+use crate::units::{BytesPerSecond, Seconds};
+
+/// Largest factor, and the inverse of the least.
+const MOST: f64 = 20.0;
+/// Most parts that k is split into.
+const MOST_PARTS: u32 = 1024;
+/// Most tiles.
+const MOST_TILES: usize = 4096;
+
+/// Reads the map into `device`; `None` with a mistake pushed when it is wrong.
+pub(super) fn read(node: &Node, device: &mut Device, found: &mut Diagnostics) -> Option<()> {
+    let mut fields = Fields::of(node, "a list of algorithms", found)?;
+    let dtype = fields.need("dtype", "bf16", found);
+    let rates = fields.need("rates", "{ arithmetic: 0.95, … }", found);
+    let tiles = fields.need("tiles", "{ 128x256: 1 }", found);
+    let chosen = fields.need("chosen", "{ 4096x4096: 192:0 8192:1 }", found);
+    fields.finish(found);
+    let dtype = DType::ALL[dtype?.choice("dtype", &DType::ALL.map(DType::name), found)?];
+    let rates = read_rates(rates?, found)?;
+    let mut algorithms = Vec::new();
+    for (key, value) in Section::of("tiles", tiles?, found)?.entries {
+        algorithms.push(algorithm(key, value, found)?);
+    }
+    if algorithms.is_empty() || algorithms.len() > MOST_TILES {
+        let message = format!("{} tiles", algorithms.len());
+        found.push(node.wrong(message, format!("expected 1 to {MOST_TILES}")));
+        return None;
+    }
+    let mut choices = Vec::new();
+    for (key, value) in Section::of("chosen", chosen?, found)?.entries {
+        let (k, n) = pair(key, "a column (k x n)", MAX_EXTENT, found)?;
+        let rows = rows(value, algorithms.len(), found)?;
+        choices.push(Choices { n, k, rows });
+    }
+    let library = Library::new(dtype, rates, algorithms, choices);
+    device.gemm_library = Some(Arc::new(library));
+    Some(())
+}
+
+fn read_rates(node: &Node, found: &mut Diagnostics) -> Option<Rates> {
+    let mut fields = Fields::of(node, "rates of GEMM kernels", found)?;
+    let mut part = |key| {
+        let node = fields.need(key, "0.95", found)?;
+        factor(node, node.word(key, found)?, found)
+    };
+    let (arithmetic, memory, overhead) = (part("arithmetic"), part("memory"), part("overhead"));
+    let load: Option<BytesPerSecond> = positive(&mut fields, "load", "110 GB/s", found, |r| {
+        BytesPerSecond::get(*r)
+    });
+    let epilogue: Option<Seconds> = fields
+        .need("epilogue", "2.5 us", found)
+        .and_then(|node| node.parse("epilogue", found));
+    let partials = positive(&mut fields, "partials", "2.4 TB/s", found, |r| {
+        BytesPerSecond::get(*r)
+    });
+    fields.finish(found);
+    Some(Rates {
+        arithmetic: arithmetic?,
+        memory: memory?,
+        overhead: overhead?,
+        load: load?,
+        epilogue: epilogue?,
+        partials: partials?,
+    })
+}
+
+/// A rate of at least one byte a second.
+fn positive<'n>(
+    fields: &mut Fields<'n>,
+    key: &'static str,
+    example: &str,
+    found: &mut Diagnostics,
+    get: impl Fn(&BytesPerSecond) -> f64,
+) -> Option<BytesPerSecond> {
+    let node = fields.need(key, example, found)?;
+    let rate: BytesPerSecond = node.parse(key, found)?;
+    if !(1.0..f64::INFINITY).contains(&get(&rate)) {
+        found.push(node.wrong(
+            format!("`{key}` cannot be {rate}"),
+            "expected a finite rate of at least 1 byte a second",
+        ));
+        return None;
+    }
+    Some(rate)
+}
+
+/// A factor near 1, or a mistake pushed.
+fn factor(node: &Node, text: &str, found: &mut Diagnostics) -> Option<f64> {
+    let number = text.parse::<f64>().ok();
+    let number = number.filter(|number| (1.0 / MOST..=MOST).contains(number));
+    if number.is_none() {
+        let label = format!("expected a number from {} to {MOST}", 1.0 / MOST);
+        found.push(node.wrong(format!("`{text}` is no factor"), label));
+    }
+    number
+}
+
+/// `64x128/4: 0.98`.
+fn algorithm(key: &Node, value: &Node, found: &mut Diagnostics) -> Option<Algorithm> {
+    let text = key.word("a tile", found)?;
+    let (tile, split) = match text.split_once('/') {
+        None => (text, Some(1)),
+        Some((tile, parts)) => {
+            let parts = parts.parse::<u32>().ok();
+            (tile, parts.filter(|parts| (1..=MOST_PARTS).contains(parts)))
+        }
+    };
+    let extent = |text: &str| {
+        let number = text.parse::<u32>().ok();
+        number.filter(|number| (1..=MAX_TILE).contains(number))
+    };
+    let both = tile
+        .split_once('x')
+        .and_then(|(one, two)| Some((extent(one)?, extent(two)?)));
+    let (Some(tile), Some(split)) = (both, split) else {
+        let label =
+            format!("expected rows x columns up to {MAX_TILE}, and parts up to {MOST_PARTS}");
+        let mistake = key.wrong(format!("`{text}` is not a tile"), label);
+        found.push(mistake.help("write e.g. `64x128`, or `64x128/4` with k in 4 parts"));
+        return None;
+    };
+    let efficiency = factor(value, value.word("an efficiency", found)?, found)?;
+    Some(Algorithm {
+        tile,
+        split,
+        efficiency,
+    })
+}
+
+/// `192:0 512:2`.
+fn rows(node: &Node, tiles: usize, found: &mut Diagnostics) -> Option<Vec<(u64, u16)>> {
+    let mut all: Vec<(u64, u16)> = Vec::new();
+    for word in node.word("choices", found)?.split_whitespace() {
+        let entry = word.split_once(':').and_then(|(most, place)| {
+            let most = most.parse::<u64>().ok()?;
+            let place = place.parse::<u16>().ok()?;
+            let after = all.last().is_none_or(|(before, _)| *before < most);
+            let known = usize::from(place) < tiles && (1..=MAX_EXTENT).contains(&most);
+            (after && known).then_some((most, place))
+        });
+        let Some(entry) = entry else {
+            let label =
+                format!("expected growing numbers of rows, each with a place below {tiles}");
+            let mistake = node.wrong(format!("`{word}` is no choice"), label);
+            found.push(mistake.help("write e.g. `192:0 512:2`"));
+            return None;
+        };
+        all.push(entry);
+    }
+    Some(all)
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::device::{DType, gemm, parse};
+
+    const BASE: &str = include_str!("../../topologies/gpus/h200.yaml");
+    const MORE: &str = "  algorithms:
+    dtype: bf16
+    rates: { arithmetic: 0.95, memory: 0.98, overhead: 0.9, load: 110 GB/s, epilogue: 2.5 us, partials: 2.4 TB/s }
+    tiles: { 64x64: 0.98, 128x256: 1.01, 64x64/4: 1.02 }
+    chosen:
+      4096x4096: 192:0 512:2 8192:1
+";
+
+    /// The H200's profile with the list above, `from` replaced by `to` in it.
+    fn with(from: &str, to: &str) -> String {
+        assert!(MORE.contains(from), "{from}");
+        let more = MORE.replacen(from, to, 1);
+        let text = BASE.replacen("  table:\n", &format!("{more}  table:\n"), 1);
+        // Every part of a section has a source.
+        text.replacen(
+            "    table: measured",
+            "    algorithms: assumed\n    table: measured",
+            1,
+        )
+    }
+
+    #[test]
+    fn a_list_is_read() {
+        let gpu = parse(&with("64x64: 0.98", "64x64: 0.98"), "h200.yaml")
+            .unwrap_or_else(|e| panic!("{e}"));
+        let library = gpu.gemm_library.as_deref().unwrap();
+        assert_eq!(library.algorithms[2].split, 4);
+        assert_eq!(library.choices[0].rows, [(192, 0), (512, 2), (8192, 1)]);
+        // A measured point is met, by fp16 as well.
+        let point = gpu
+            .gemm_table
+            .iter()
+            .find(|p| (p.n, p.k, p.m) == (4096, 4096, 512))
+            .unwrap();
+        for dtype in [DType::Bf16, DType::Fp16] {
+            let time = gemm::gemm(&gpu, dtype, 512, 4096, 4096, gpu.sms).unwrap();
+            assert!((time.seconds / point.time.get() - 1.0).abs() < 1e-12);
+        }
+    }
+
+    #[test]
+    fn mistakes_have_place_and_remedy() {
+        for (from, to, words) in [
+            ("192:0", "192:7", "`192:7` is no choice"),
+            ("512:2", "100:2", "growing numbers of rows"),
+            ("64x64/4", "64x64/x", "write e.g. `64x128`, or `64x128/4`"),
+            ("128x256: 1.01", "128x256: 40", "`40` is no factor"),
+            ("arithmetic: 0.95, ", "", "`arithmetic` is missing"),
+            ("load: 110 GB/s", "load: 0 GB/s", "at least 1 byte a second"),
+            ("4096x4096:", "4096:", "`4096` is not a column (k x n)"),
+            (
+                "{ 64x64: 0.98, 128x256: 1.01, 64x64/4: 1.02 }",
+                "{}",
+                "0 tiles",
+            ),
+        ] {
+            let error = parse(&with(from, to), "h200.yaml").unwrap_err().to_string();
+            assert!(error.contains(words), "{from} → {to}: {error}");
+            assert!(error.contains("h200.yaml:"), "{error}");
+        }
+    }
+}

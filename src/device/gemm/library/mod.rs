@@ -1,0 +1,280 @@
+//! GEMM times where the library's choices are known.
+//!
+//! A profile may list which tile and which split of k the GEMM library takes for many shapes. The
+//! time of one such kernel on P SMs is then not the best of many but that of the one chosen:
+//!
+//! ```text
+//! tiles   = ⌈m/tm⌉ · ⌈n/tn⌉ · s,   waves = ⌈tiles / P⌉
+//! step    = ‖ 2·tm·tn / arithmetic , (tm + tn)·size / load ‖       one element of k of one tile
+//! compute = waves · (step · ⌈k/s⌉ + epilogue · tm·tn / 256·128)
+//! memory  = (m·k + k·n + m·n)·size / bandwidth                     every operand once
+//! model   = (overhead + ‖compute, memory‖ + [s > 1] 8·m·n·s / partials) / efficiency(tile, s)
+//! ```
+//!
+//! with ‖a, b‖ = (a⁴ + b⁴)^¼: what overlaps costs the larger, and a little more where both are alike.
+//! `arithmetic` and `bandwidth` are the profile's rates of one SM and of the memory, `overhead` its
+//! fixed time, each times a fitted factor; `load` is what one SM reads of its operands from level-2
+//! cache. A shape whose choice is not listed takes the fastest of all that are.
+//!
+//! Measured points correct it: see [`near`].
+
+mod near;
+#[cfg(test)]
+mod tests;
+
+use super::{GemmTime, wave};
+use crate::device::{DType, Device};
+use crate::units::{BytesPerSecond, Seconds};
+use near::Measured;
+pub(super) use near::Place;
+
+/// Bytes written and read per element of C and part of a split k (fp32 partial sums).
+const PARTIAL: f64 = 8.0;
+/// Area of the tile that `epilogue` is stated for \[elements\].
+const AREA: f64 = 256.0 * 128.0;
+
+/// A tile and a split of k.
+#[derive(Copy, Clone, Debug, PartialEq)]
+pub struct Algorithm {
+    /// Rows and columns of C that one SM computes.
+    pub tile: (u32, u32),
+    /// Parts of k that are summed at the end.
+    pub split: u32,
+    /// What the rates below say over what was measured, on average.
+    pub efficiency: f64,
+}
+
+/// What the kernels reach.
+#[derive(Copy, Clone, Debug, PartialEq)]
+pub struct Rates {
+    /// Factors on the profile's sustained peak, on its memory bandwidth and on `gemm.overhead`.
+    pub arithmetic: f64,
+    pub memory: f64,
+    pub overhead: f64,
+    /// Operands that one SM reads.
+    pub load: BytesPerSecond,
+    /// Writing a tile of 256 × 128, and beginning the next.
+    pub epilogue: Seconds,
+    /// Partial sums written and read.
+    pub partials: BytesPerSecond,
+}
+
+/// Choices for one (n, k).
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Choices {
+    pub n: u64,
+    pub k: u64,
+    /// (most rows, place in the list), by rows; more rows than the last's take the last.
+    pub rows: Vec<(u64, u16)>,
+}
+
+/// What is known of a GEMM library on one GPU.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Library {
+    pub dtype: DType,
+    pub rates: Rates,
+    pub algorithms: Vec<Algorithm>,
+    /// By (n, k).
+    pub choices: Vec<Choices>,
+    columns: Vec<Measured>,
+}
+
+/// A GEMM \[elements\].
+#[derive(Copy, Clone, Debug)]
+pub(super) struct Shape {
+    pub m: u64,
+    pub n: u64,
+    pub k: u64,
+}
+
+/// The time of one algorithm with its parts \[s\].
+#[derive(Copy, Clone, Debug)]
+struct Modelled {
+    seconds: f64,
+    overhead: f64,
+    unquantised: f64,
+    wave: f64,
+}
+
+impl Library {
+    /// Without measured points; choices may come in any order.
+    pub fn new(
+        dtype: DType,
+        rates: Rates,
+        algorithms: Vec<Algorithm>,
+        mut choices: Vec<Choices>,
+    ) -> Self {
+        choices.retain(|choice| !choice.rows.is_empty());
+        choices.sort_by_key(|choice| (choice.n, choice.k));
+        for choice in &mut choices {
+            choice.rows.sort_unstable();
+            choice
+                .rows
+                .retain(|(_, place)| usize::from(*place) < algorithms.len());
+        }
+        Self {
+            dtype,
+            rates,
+            algorithms,
+            choices,
+            columns: Vec::new(),
+        }
+    }
+
+    /// Whether it serves an element type: its own, or one of the same size, which runs on the same
+    /// units (bf16 and fp16).
+    pub fn serves(&self, dtype: DType) -> bool {
+        !self.algorithms.is_empty() && self.dtype.size() == dtype.size()
+    }
+
+    /// The modelled time of `[m, n, k]` by the algorithm at a place of the list, on all SMs, without
+    /// corrections \[s\].
+    pub fn seconds(&self, device: &Device, [m, n, k]: [u64; 3], place: u16) -> Option<f64> {
+        let algorithm = self.algorithms.get(usize::from(place))?;
+        let rate = device.rate(self.dtype)?;
+        let one = self.one(device, rate, Shape { m, n, k }, *algorithm, device.sms);
+        Some(one.seconds)
+    }
+
+    /// The largest efficiency there is.
+    pub(super) fn best(&self) -> f64 {
+        let all = self.algorithms.iter().map(|a| a.efficiency);
+        all.fold(0.0, f64::max)
+    }
+
+    /// The time of `m` rows at a place; `None` without a peak.
+    pub(super) fn time(
+        &self,
+        device: &Device,
+        place: &Place,
+        m: u64,
+        sms: u32,
+    ) -> Option<GemmTime> {
+        let shape = Shape {
+            m,
+            n: place.n,
+            k: place.k,
+        };
+        let (algorithm, modelled) = self.modelled(device, shape, place.choices, sms)?;
+        let factor = self.correction(place, m, algorithm).exp();
+        Some(GemmTime {
+            seconds: modelled.seconds * factor,
+            overhead: modelled.overhead * factor,
+            hbm_bytes: self.traffic(device, shape, algorithm, sms),
+            unquantised: modelled.unquantised * factor,
+            wave: modelled.wave * factor,
+        })
+    }
+
+    fn model(&self, device: &Device, shape: Shape, sms: u32) -> Option<(u16, Modelled)> {
+        let choices = self
+            .choices
+            .binary_search_by_key(&(shape.n, shape.k), |c| (c.n, c.k));
+        self.modelled(device, shape, choices.ok(), sms)
+    }
+
+    /// The algorithm taken and its time: the listed one on all SMs, else the fastest.
+    fn modelled(
+        &self,
+        device: &Device,
+        shape: Shape,
+        choices: Option<usize>,
+        sms: u32,
+    ) -> Option<(u16, Modelled)> {
+        let rate = device.rate(self.dtype)?;
+        let listed = choices
+            .and_then(|at| self.choices.get(at))
+            .filter(|_| sms >= device.sms)
+            .and_then(|choice| choice.of(shape.m));
+        if let Some(place) = listed
+            && let Some(algorithm) = self.algorithms.get(usize::from(place))
+        {
+            return Some((place, self.one(device, rate, shape, *algorithm, sms)));
+        }
+        let mut best: Option<(u16, Modelled)> = None;
+        for (place, algorithm) in self.algorithms.iter().enumerate() {
+            let time = self.one(device, rate, shape, *algorithm, sms);
+            if best.is_none_or(|(_, best)| time.seconds < best.seconds) {
+                best = Some((place as u16, time));
+            }
+        }
+        best
+    }
+
+    fn one(
+        &self,
+        device: &Device,
+        rate: f64,
+        Shape { m, n, k }: Shape,
+        algorithm: Algorithm,
+        sms: u32,
+    ) -> Modelled {
+        let rates = &self.rates;
+        let size = self.dtype.size() as f64;
+        let [m, n, k] = [m, n, k].map(|x| x as f64);
+        let (tm, tn) = (f64::from(algorithm.tile.0), f64::from(algorithm.tile.1));
+        let split = f64::from(algorithm.split.max(1));
+        let all = f64::from(device.sms.max(1));
+        let sms = f64::from(sms.clamp(1, device.sms.max(1)));
+        let step = both(
+            2.0 * tm * tn / (rate * rates.arithmetic / all),
+            (tm + tn) * size / rates.load.get(),
+        );
+        let tile = step * (k / split).ceil() + rates.epilogue.get() * tm * tn / AREA;
+        let waves = ((m / tm).ceil() * (n / tn).ceil() * split / sms).ceil();
+        let fraction = m * n * split / (tm * tn * sms);
+        let bytes = (m * k + k * n + m * n) * size;
+        let memory = bytes / (device.hbm.get() * rates.memory);
+        let partials = match algorithm.split > 1 {
+            true => PARTIAL * m * n * split / rates.partials.get(),
+            false => 0.0,
+        };
+        let overhead = device.gemm_overhead.get() * rates.overhead;
+        let of =
+            |waves: f64| (overhead + both(waves * tile, memory) + partials) / algorithm.efficiency;
+        Modelled {
+            seconds: of(waves),
+            overhead: overhead / algorithm.efficiency,
+            unquantised: of(fraction.min(waves)),
+            wave: tile / algorithm.efficiency,
+        }
+    }
+
+    /// Bytes between memory and level-2 cache, as `wave` counts them.
+    fn traffic(&self, device: &Device, Shape { m, n, k }: Shape, algorithm: u16, sms: u32) -> f64 {
+        let Some(algorithm) = self.algorithms.get(usize::from(algorithm)) else {
+            return 0.0;
+        };
+        let shape = wave::Shape {
+            m: m as f64,
+            n: n as f64,
+            k: k as f64,
+            size: self.dtype.size() as f64,
+        };
+        let (tm, tn) = (f64::from(algorithm.tile.0), f64::from(algorithm.tile.1));
+        let split = f64::from(algorithm.split.max(1));
+        let (rows, columns) = ((shape.m / tm).ceil(), (shape.n / tn).ceil());
+        let wave = (rows * columns * split).min(f64::from(sms.clamp(1, device.sms.max(1))));
+        let square = (wave * tm / tn).sqrt();
+        wave::traffic(device, &shape, tm, (rows, columns), split, (wave, square))
+    }
+}
+
+impl Choices {
+    /// The algorithm's place in the list for `m` rows.
+    fn of(&self, m: u64) -> Option<u16> {
+        let at = self.rows.partition_point(|(most, _)| *most < m);
+        let row = self.rows.get(at).or_else(|| self.rows.last());
+        row.map(|(_, place)| *place)
+    }
+}
+
+/// (a⁴ + b⁴)^¼ without overflow.
+fn both(a: f64, b: f64) -> f64 {
+    let most = a.max(b);
+    if most <= 0.0 || !most.is_finite() {
+        return most;
+    }
+    let ratio = a.min(b) / most;
+    most * (1.0 + ratio.powi(4)).sqrt().sqrt()
+}

@@ -1,0 +1,148 @@
+//! Measured points as a correction that remembers algorithms.
+//!
+//! ln(measured / modelled) of the rows around m in the [`NEAREST`] columns around (n, k) is averaged with
+//! weights
+//!
+//! ```text
+//! 1 / (d² + [another tile or split] · OTHER + NEAR)²,   d² = Δ(ln n)² + Δ(ln k)² + 4·Δ(ln m)²
+//! ```
+//!
+//! together with a zero of weight [`PRIOR`]; at a measured point the time is the measured one.
+
+use super::{Library, Shape};
+use crate::device::{Device, MeasuredGemm};
+
+/// Columns that a shape between them looks at.
+const NEAREST: usize = 6;
+/// What a measurement of another algorithm counts as further away, as a squared distance. This and
+/// the next two were chosen by leaving out whole columns of an H200's measurements.
+const OTHER: f64 = 2.0;
+/// Squared distance below which all measurements are equally near.
+const NEAR: f64 = 0.05;
+/// Weight of the model alone: that of a measurement at a squared distance of 0.7.
+const PRIOR: f64 = 2.0;
+/// Measured rows of one (n, k).
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct Measured {
+    n: u64,
+    k: u64,
+    ln_n: f64,
+    ln_k: f64,
+    /// By m.
+    rows: Vec<Row>,
+}
+
+#[derive(Copy, Clone, Debug, PartialEq)]
+struct Row {
+    ln_m: f64,
+    m: u64,
+    /// ln(measured / modelled).
+    correction: f64,
+    algorithm: u16,
+}
+
+/// A place between the columns.
+#[derive(Clone, Debug)]
+pub(in crate::device::gemm) struct Place {
+    pub(super) n: u64,
+    pub(super) k: u64,
+    /// Of the choices.
+    pub(super) choices: Option<usize>,
+    /// Squared distances and columns, the nearest first.
+    near: [(f64, usize); NEAREST],
+    count: usize,
+}
+
+impl Library {
+    /// Sets every point's correction, and keeps those of this library's type.
+    pub(in crate::device::gemm) fn learn(&mut self, device: &Device, points: &mut [MeasuredGemm]) {
+        self.columns.clear();
+        for point in points.iter_mut().filter(|point| point.dtype == self.dtype) {
+            let MeasuredGemm { m, n, k, .. } = *point;
+            let shape = Shape { m, n, k };
+            let Some((algorithm, modelled)) = self.model(device, shape, device.sms) else {
+                continue;
+            };
+            point.correction = point.time.get() / modelled.seconds;
+            let row = Row {
+                ln_m: (m as f64).ln(),
+                m,
+                correction: point.correction.ln(),
+                algorithm,
+            };
+            match self.columns.last_mut() {
+                Some(column) if (column.n, column.k) == (n, k) => column.rows.push(row),
+                _ => self.columns.push(Measured {
+                    n,
+                    k,
+                    ln_n: (n as f64).ln(),
+                    ln_k: (k as f64).ln(),
+                    rows: vec![row],
+                }),
+            }
+        }
+    }
+
+    /// The place of (n, k) among choices and columns.
+    pub(in crate::device::gemm) fn place(&self, n: u64, k: u64) -> Place {
+        let (ln_n, ln_k) = ((n.max(1) as f64).ln(), (k.max(1) as f64).ln());
+        let mut place = Place {
+            n,
+            k,
+            choices: self
+                .choices
+                .binary_search_by_key(&(n, k), |c| (c.n, c.k))
+                .ok(),
+            near: [(f64::INFINITY, 0); NEAREST],
+            count: 0,
+        };
+        for (at, column) in self.columns.iter().enumerate() {
+            if (column.n, column.k) == (n, k) {
+                place.near[0] = (0.0, at);
+                place.count = 1;
+                return place;
+            }
+            let distance = (column.ln_n - ln_n).powi(2) + (column.ln_k - ln_k).powi(2);
+            if distance >= place.near[NEAREST - 1].0 {
+                continue;
+            }
+            let slot = place.near.partition_point(|(other, _)| *other <= distance);
+            place.near[slot..].rotate_right(1);
+            place.near[slot] = (distance, at);
+            place.count = (place.count + 1).min(NEAREST);
+        }
+        place
+    }
+
+    /// The least correction there is, 1 or below.
+    pub(in crate::device::gemm) fn least(&self) -> f64 {
+        let rows = self.columns.iter().flat_map(|column| &column.rows);
+        rows.map(|row| row.correction).fold(0.0, f64::min).exp()
+    }
+
+    /// ln of the factor on the model.
+    pub(super) fn correction(&self, place: &Place, m: u64, algorithm: u16) -> f64 {
+        let ln_m = (m.max(1) as f64).ln();
+        let (mut sum, mut weights) = (0.0, PRIOR);
+        for &(distance, at) in &place.near[..place.count] {
+            let rows = &self.columns[at].rows;
+            let above = rows.partition_point(|row| row.m < m);
+            // The rows on both sides; at the ends the one there is.
+            for row in rows[above.saturating_sub(1)..].iter().take(2) {
+                if distance == 0.0 && row.m == m {
+                    return row.correction;
+                }
+                let other = if row.algorithm == algorithm {
+                    0.0
+                } else {
+                    OTHER
+                };
+                let far = distance + 4.0 * (row.ln_m - ln_m).powi(2) + other + NEAR;
+                let weight = 1.0 / (far * far);
+                sum += row.correction * weight;
+                weights += weight;
+            }
+        }
+        sum / weights
+    }
+}

@@ -1,0 +1,162 @@
+use std::sync::Arc;
+
+use proptest::prelude::*;
+
+use super::*;
+use crate::device::gemm::{Curve, correct, gemm};
+use crate::device::{MeasuredGemm, load};
+
+/// The H200 with three tiles and the choices for one column.
+fn device() -> Device {
+    let mut gpu = load("h200").unwrap();
+    let rates = Rates {
+        arithmetic: 0.95,
+        memory: 0.98,
+        overhead: 0.9,
+        load: BytesPerSecond::of(110e9),
+        epilogue: Seconds::of(2.5e-6),
+        partials: BytesPerSecond::of(2.4e12),
+    };
+    let algorithm = |tile, split, efficiency| Algorithm {
+        tile,
+        split,
+        efficiency,
+    };
+    let all = vec![
+        algorithm((64, 64), 1, 1.0),
+        algorithm((128, 256), 1, 1.02),
+        algorithm((64, 128), 4, 0.97),
+    ];
+    let choices = vec![Choices {
+        n: 4096,
+        k: 4096,
+        rows: vec![(128, 2), (512, 0), (8192, 1)],
+    }];
+    gpu.gemm_library = Some(Arc::new(Library::new(DType::Bf16, rates, all, choices)));
+    correct(&mut gpu);
+    gpu
+}
+
+fn near(value: f64, expected: f64) {
+    assert!((value / expected - 1.0).abs() < 1e-12, "{value} {expected}");
+}
+
+#[test]
+fn one_kernel_by_hand() {
+    let gpu = device();
+    let library = gpu.gemm_library.as_deref().unwrap();
+    let rate = gpu.rate(DType::Bf16).unwrap();
+    // 1024 × 4096 in tiles of 128 × 256 are 8 · 16 = 128 tiles: one wave of 132 SMs.
+    let mma = 2.0 * 128.0 * 256.0 / (rate * 0.95 / 132.0);
+    let load = (128.0 + 256.0) * 2.0 / 110e9;
+    let step = (f64::powi(mma, 4) + f64::powi(load, 4)).powf(0.25);
+    let compute = step * 4096.0 + 2.5e-6;
+    let memory = 2.0 * 4096.0 * (1024.0 + 4096.0 + 1024.0) / (gpu.hbm.get() * 0.98);
+    let both = (compute.powi(4) + memory.powi(4)).powf(0.25);
+    let wanted = (gpu.gemm_overhead.get() * 0.9 + both) / 1.02;
+    near(
+        library.seconds(&gpu, [1024, 4096, 4096], 1).unwrap(),
+        wanted,
+    );
+    // k in four parts: 16 · 32 · 4 = 2048 tiles, 16 waves, and partial sums.
+    let mma = 2.0 * 64.0 * 128.0 / (rate * 0.95 / 132.0);
+    let load = (64.0 + 128.0) * 2.0 / 110e9;
+    let step = (f64::powi(mma, 4) + f64::powi(load, 4)).powf(0.25);
+    let compute = 16.0 * (step * 1024.0 + 2.5e-6 / 4.0);
+    let both = (compute.powi(4) + memory.powi(4)).powf(0.25);
+    let partials = 8.0 * 1024.0 * 4096.0 * 4.0 / 2.4e12;
+    let wanted = (gpu.gemm_overhead.get() * 0.9 + both + partials) / 0.97;
+    near(
+        library.seconds(&gpu, [1024, 4096, 4096], 2).unwrap(),
+        wanted,
+    );
+}
+
+#[test]
+fn the_listed_choice_is_taken_and_others_the_fastest() {
+    let mut gpu = device();
+    gpu.gemm_table.clear();
+    correct(&mut gpu);
+    let library = Library::clone(gpu.gemm_library.as_deref().unwrap());
+    let time = |m, n| {
+        gemm(&gpu, DType::Bf16, m, n, 4096, gpu.sms)
+            .unwrap()
+            .seconds
+    };
+    let by = |m, n, place| library.seconds(&gpu, [m, n, 4096], place).unwrap();
+    for (m, place) in [(1, 2), (128, 2), (129, 0), (512, 0), (513, 1), (100_000, 1)] {
+        near(time(m, 4096), by(m, 4096, place));
+    }
+    for m in [100, 5000] {
+        let least = (0..3)
+            .map(|place| by(m, 3000, place))
+            .fold(f64::INFINITY, f64::min);
+        near(time(m, 3000), least);
+    }
+    // With SMs held by others the library chooses anew.
+    let fewer = gemm(&gpu, DType::Bf16, 512, 4096, 4096, 66).unwrap();
+    assert!(fewer.seconds > time(512, 4096));
+}
+
+#[test]
+fn measured_points_are_met_and_carry_over() {
+    let mut gpu = device();
+    for point in &gpu.gemm_table {
+        let MeasuredGemm { m, n, k, time, .. } = *point;
+        near(
+            gemm(&gpu, DType::Fp16, m, n, k, gpu.sms).unwrap().seconds,
+            time.get(),
+        );
+    }
+    // Everything measured 10 % slower than modelled: so is what lies between, but for the prior.
+    let library = Library::clone(gpu.gemm_library.as_deref().unwrap());
+    let mut points = gpu.gemm_table.clone();
+    for point in &mut points {
+        let at = library
+            .choices
+            .iter()
+            .position(|c| (c.n, c.k) == (point.n, point.k));
+        let shape = Shape {
+            m: point.m,
+            n: point.n,
+            k: point.k,
+        };
+        let (_, modelled) = library.modelled(&gpu, shape, at, gpu.sms).unwrap();
+        point.time = Seconds::of(1.1 * modelled.seconds);
+    }
+    gpu.gemm_table = points;
+    correct(&mut gpu);
+    let shape = Shape {
+        m: 1500,
+        n: 4200,
+        k: 4000,
+    };
+    let (_, modelled) = library.modelled(&gpu, shape, None, gpu.sms).unwrap();
+    let found = gemm(&gpu, DType::Bf16, 1500, 4200, 4000, gpu.sms).unwrap();
+    let ratio = found.seconds / modelled.seconds;
+    assert!((1.08..=1.1).contains(&ratio), "{ratio}");
+}
+
+proptest! {
+    #[test]
+    fn positive_and_as_the_curve(
+        m in 0u64..50_000, n in 0u64..50_000, k in 0u64..50_000, fewer in 0u32..140,
+        listed in any::<bool>(), shift in 0u32..40,
+    ) {
+        let gpu = device();
+        let (n, k) = if listed { (4096, 4096) } else { (n << shift, k) };
+        let sms = gpu.sms.saturating_sub(fewer);
+        let slow = gemm(&gpu, DType::Bf16, m, n, k, sms).unwrap();
+        let curve = Curve::new(&gpu, DType::Bf16).unwrap();
+        let column = curve.at(n, k);
+        prop_assert_eq!(column.time(m, sms), slow);
+        prop_assert!(slow.seconds.is_finite() && slow.hbm_bytes.is_finite());
+        prop_assert!(slow.unquantised <= slow.seconds * (1.0 + 1e-12));
+        prop_assert!(slow.overhead <= slow.unquantised || m * n * k == 0);
+        if m > 0 && n > 0 && k > 0 {
+            prop_assert!(slow.seconds > 0.0);
+            let least = column.least_overhead() + column.least(m);
+            prop_assert!(slow.seconds >= least * (1.0 - 1e-12), "{} {}", slow.seconds, least);
+        }
+    }
+}
