@@ -314,7 +314,7 @@ mod tests {
         let text = page.split("```yaml\n").nth(1).unwrap();
         let text = text.split("```").next().unwrap();
         let gpu = parse(text, "docs/gpus.md").unwrap_or_else(|error| panic!("{error}"));
-        assert_eq!((gpu.gemm_table.len(), gpu.tiles.len()), (4, 2));
+        assert_eq!((gpu.gemm_table.len(), gpu.tiles.len()), (3, 2));
         for kind in source::KINDS {
             assert!(page.contains(&format!("| `{kind}` |")), "{kind}");
         }
