@@ -20,7 +20,7 @@ use crate::gpu::raw::nccl::{Call, Comms, Op};
 pub const SECTION: Section = Section {
     name: "library",
     about: "collectives of NCCL",
-    share: 3,
+    share: 5,
     run,
 };
 
@@ -45,8 +45,9 @@ fn run(lab: &Lab<'_>, book: &Book<'_>) -> Result<(), GpuError> {
     let most = lab.units[0]
         .most(members)
         .min(if lab.quick { 16 << 20 } else { 256 << 20 });
-    let sizes: Vec<u64> = (6..)
-        .map(|i| 4_u64.pow(i))
+    let sizes: Vec<u64> = (12..)
+        .step_by(if lab.quick { 2 } else { 1 })
+        .map(|i| 1_u64 << i)
         .take_while(|bytes| *bytes <= most)
         .collect();
     let lanes: Vec<(usize, usize)> = (0..lab.units.len()).map(|g| (g, 0)).collect();
@@ -71,6 +72,11 @@ fn run(lab: &Lab<'_>, book: &Book<'_>) -> Result<(), GpuError> {
             book.times(name, each as f64, &times);
             let rate = Estimate::median(&times).map(|t| t.map(|t| sent / t));
             book.fact(&format!("nccl.{name}.{}", size(each)), rate);
+            let sent = size(sent as u64);
+            book.fact(
+                &format!("nccl.time.{name}.{sent}"),
+                Estimate::median(&times),
+            );
             if book.spent() {
                 book.note(format!("out of time after {name} of {each} bytes"));
                 break;

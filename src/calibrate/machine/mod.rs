@@ -9,6 +9,7 @@
 //! To add a microbenchmark: a file with a `SECTION`, and a line in [`SECTIONS`].
 
 mod beside;
+mod between;
 mod blocks;
 pub mod book;
 mod bounds;
@@ -49,12 +50,13 @@ pub struct Section {
 
 /// All sections in the order of measurement: the graphs' kernels are captured by others too, and
 /// GEMMs come last, for they use whatever time is left.
-pub const SECTIONS: [Section; 9] = [
+pub const SECTIONS: [Section; 10] = [
     graphs::SECTION,
     copies::SECTION,
     blocks::SECTION,
     host::SECTION,
     signals::SECTION,
+    between::SECTION,
     submit::SECTION,
     library::SECTION,
     beside::SECTION,
