@@ -88,7 +88,10 @@ fn chain(
         rows.extend(times.iter().map(|&t| ([1.0, f64::from(q)], t)));
         book.times(name, f64::from(q), &times);
     }
-    book.fact(name, fit(&rows).map(|[_, each]| each));
+    if let Some([first, each]) = fit(&rows) {
+        book.fact(&format!("{name}.first"), Some(first));
+        book.fact(name, Some(each));
+    }
     Ok(())
 }
 
