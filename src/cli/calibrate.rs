@@ -233,7 +233,7 @@ fn describe(info: &Info, out: &Path) -> Machine {
 }
 
 /// The date in UTC, `2026-11-30`.
-fn today() -> String {
+pub(super) fn today() -> String {
     let now = SystemTime::now().duration_since(UNIX_EPOCH);
     date(now.map_or(0, |now| now.as_secs() / 86_400))
 }

@@ -23,6 +23,7 @@ mod sensitivity;
 mod simulate;
 mod strategies;
 mod topology;
+mod validate;
 
 use std::process::ExitCode;
 
@@ -61,6 +62,8 @@ enum Command {
     Run(run::RunArgs),
     /// Join the tables of an experiment's shards
     Merge(merge::MergeArgs),
+    /// Perform an experiment's cases on this machine's GPUs, resumably, into a table of times
+    Validate(Box<validate::ValidateArgs>),
     /// Fit the overheads of overlapping to measured times
     Fit(fit::FitArgs),
     /// List, show, draw and check machines
@@ -117,6 +120,7 @@ fn run(cli: Cli) -> Result<(), Failure> {
         Command::Sensitivity(args) => sensitivity::run(&args),
         Command::Run(args) => run::run(&args),
         Command::Merge(args) => merge::run(&args),
+        Command::Validate(args) => validate::run(&args),
         Command::Fit(args) => fit::run(&args),
         Command::Topology(args) => topology::run(&args),
         Command::Strategies(args) => strategies::run(&args),

@@ -42,6 +42,11 @@ pub struct Info {
     pub gpus: Vec<GpuInfo>,
 }
 
+/// Sixteen digits that tell GPUs apart without naming them.
+pub fn uuid_hash(uuid: &[u8; 16]) -> String {
+    format!("{:016x}", cache::checksum(uuid))
+}
+
 /// Looks at the machine.
 ///
 /// # Errors
@@ -74,7 +79,7 @@ pub fn info(session: &Session) -> Result<Info, GpuError> {
                 .collect::<Result<_, _>>()?;
             Ok(GpuInfo {
                 ordinal: gpu.ordinal(),
-                uuid_hash: format!("{:016x}", cache::checksum(&attributes.uuid)),
+                uuid_hash: uuid_hash(&attributes.uuid),
                 free: gpu.memory()?.0,
                 state: session.nvml().map(|n| n.state(pci)).unwrap_or_default(),
                 links: session.nvml().map(|n| n.links(pci)).unwrap_or_default(),

@@ -18,7 +18,7 @@ use clap::{Args, Subcommand};
 use super::error::Failure;
 
 pub use enter::enter;
-pub use settings::read_seconds;
+pub use settings::{UseArgs, read_seconds};
 pub use watchdog::Watchdog;
 
 #[derive(Args, Debug)]

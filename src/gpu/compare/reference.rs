@@ -38,14 +38,20 @@ pub struct Checker {
     memories: Vec<Memory>,
 }
 
-impl Checker {
-    /// Takes the memory.
-    ///
-    /// # Errors
-    /// [`GpuError::Memory`], and [`GpuError::Argument`] for a schedule whose results have no
-    /// reference.
-    pub fn new(run: &Run<'_>) -> Result<Self, GpuError> {
-        let schedule = run.schedule();
+/// Where everything lies.
+#[derive(Debug)]
+struct Layout {
+    sources: Vec<Source>,
+    wanted: Vec<TensorId>,
+    held: Vec<Option<Held>>,
+    /// Where contributions are drawn.
+    scratch: u64,
+    /// Where results begin.
+    results: u64,
+}
+
+impl Layout {
+    fn of(schedule: &Schedule) -> Result<Self, GpuError> {
         let sources = sources(schedule)?;
         let mut wanted: Vec<TensorId> = schedule
             .buffers
@@ -74,24 +80,56 @@ impl Checker {
                 }
             }
         }
-        let results = (end + summed).next_multiple_of(256);
-        let workspace = results + COMPARE_BYTES;
-        let mut memories = Vec::new();
-        for (gpu, _) in run.plan().gpus.iter().enumerate() {
-            let device = run.device(gpu);
-            let position = run.machine().position(device.gpu.ordinal())?;
-            run.machine().need_memory(position, workspace + WORKSPACE)?;
-            memories.push(Memory::new(&device.gpu, workspace + WORKSPACE)?);
-        }
         Ok(Self {
             sources,
             wanted,
             held,
             scratch: end,
+            results: end.saturating_add(summed).next_multiple_of(256),
+        })
+    }
+}
+
+impl Checker {
+    /// Takes the memory.
+    ///
+    /// # Errors
+    /// [`GpuError::Memory`], and [`GpuError::Argument`] for a schedule whose results have no
+    /// reference.
+    pub fn new(run: &Run<'_>) -> Result<Self, GpuError> {
+        let layout = Layout::of(run.schedule())?;
+        let end = layout.results + COMPARE_BYTES + WORKSPACE;
+        let mut memories = Vec::new();
+        for (gpu, _) in run.plan().gpus.iter().enumerate() {
+            let device = run.device(gpu);
+            let position = run.machine().position(device.gpu.ordinal())?;
+            run.machine().need_memory(position, end)?;
+            memories.push(Memory::new(&device.gpu, end)?);
+        }
+        let Layout {
+            sources,
+            wanted,
+            held,
+            scratch,
             results,
-            workspace,
+        } = layout;
+        Ok(Self {
+            sources,
+            wanted,
+            held,
+            scratch,
+            results,
+            workspace: results + COMPARE_BYTES,
             memories,
         })
+    }
+
+    /// Bytes of memory that it takes on each GPU.
+    ///
+    /// # Errors
+    /// [`GpuError::Argument`] for a schedule whose results have no reference.
+    pub fn memory(schedule: &Schedule) -> Result<u64, GpuError> {
+        Ok(Layout::of(schedule)?.results + COMPARE_BYTES + WORKSPACE)
     }
 
     /// Compares the outputs that a run left in half `parity` with what `seed` makes of the inputs.

@@ -30,5 +30,5 @@ pub use faults::Faults;
 pub use issue::{Extras, Start};
 pub use lane::HALF;
 pub use machine::{Device, Machine, Settings};
-pub use run::Run;
+pub use run::{Run, memory};
 pub use watch::{Awaited, first_unmet};

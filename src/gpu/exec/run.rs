@@ -69,14 +69,9 @@ impl<'m> Run<'m> {
             .map(|&gpu| machine.position(gpu))
             .collect::<Result<Vec<_>, _>>()?;
         reachable(machine, plan, &at)?;
-        let multiplies = |stream: usize| {
-            plan.steps
-                .iter()
-                .any(|step| step.stream.index() == stream && matches!(step.what, What::Gemm { .. }))
-        };
-        let multiplies: Vec<bool> = (0..plan.streams.len()).map(multiplies).collect();
-        for (gpu, &position) in at.iter().enumerate() {
-            machine.need_memory(position, needed(plan, gpu, &multiplies))?;
+        let multiplies = multiplies(plan);
+        for (bytes, &position) in memory(plan).into_iter().zip(&at) {
+            machine.need_memory(position, bytes)?;
         }
         let device = |gpu: usize| &machine.devices()[at[gpu]];
         let arenas = (plan.arenas.iter().enumerate())
@@ -309,7 +304,22 @@ impl<'m> Run<'m> {
     }
 }
 
-/// Bytes of memory that a GPU of the plan needs.
+/// By stream: whether it multiplies.
+fn multiplies(plan: &Plan) -> Vec<bool> {
+    let mut multiplies = vec![false; plan.streams.len()];
+    for step in &plan.steps {
+        multiplies[step.stream.index()] |= matches!(step.what, What::Gemm { .. });
+    }
+    multiplies
+}
+
+/// Bytes of memory that a run of `plan` takes, by GPU of the plan.
+pub fn memory(plan: &Plan) -> Vec<u64> {
+    let multiplies = multiplies(plan);
+    let needed = |gpu: usize| needed(plan, gpu, &multiplies);
+    (0..plan.gpus.len()).map(needed).collect()
+}
+
 fn needed(plan: &Plan, gpu: usize, multiplies: &[bool]) -> u64 {
     let spaces = plan
         .streams
