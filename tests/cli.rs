@@ -16,6 +16,8 @@ mod output;
 mod plan;
 #[path = "cli/results.rs"]
 mod results;
+#[path = "cli/validate.rs"]
+mod validate;
 
 use assert_cmd::Command;
 use serde_json::Value;

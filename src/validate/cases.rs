@@ -262,4 +262,22 @@ grids:
             }
         }
     }
+
+    #[test]
+    fn most_groups_of_the_committed_grid_have_gemms_that_the_calibration_has_not() {
+        let text = include_str!(concat!(
+            env!("CARGO_MANIFEST_DIR"),
+            "/experiments/h200-pair/experiment.yaml"
+        ));
+        let experiment = parse(text, "experiment.yaml", &[]).unwrap();
+        let groups = groups(&experiment).unwrap();
+        let absent = |planned: &&Planned| {
+            let topology = &experiment.machines[planned.machine as usize].topology;
+            let (_, n, k) = planned.group.operator.rank_gemm().unwrap();
+            let mut table = topology.device(0).gemm_table.iter();
+            !table.any(|row| (row.n, row.k) == (n, k))
+        };
+        let absent = groups.iter().filter(absent).count();
+        assert!(2 * absent >= groups.len(), "{absent} of {}", groups.len());
+    }
 }

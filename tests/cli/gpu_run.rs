@@ -78,6 +78,7 @@ fn without_a_driver_there_is_a_sentence() {
         "gpu run --schedule examples/two-gpu.json".to_owned(),
         "gpu test --cases 1".to_owned(),
         "gpu serve".to_owned(),
+        "validate experiments/h200-pair/pilot.yaml".to_owned(),
     ] {
         let (code, text) = failure(&args);
         assert_eq!(code, 4, "{args}: {text}");

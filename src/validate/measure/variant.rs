@@ -142,7 +142,7 @@ grids:
         assert!(plan(2).collectives.is_empty());
         // The same schedule by the library.
         assert_eq!(variants[3].library, Library::Nccl);
-        assert_eq!(plan(3).collectives.len(), 2);
+        assert_eq!(plan(3).collectives.len(), 1);
         assert!(!variants[0].computes() && variants[2].computes());
         let last = variants.last().unwrap();
         assert!(
