@@ -1,4 +1,4 @@
-//! How an experiment is measured on real GPUs: `measure: { rounds: 60, warm: 3 ms, seed: 1 }`.
+//! How an experiment is measured on real GPUs: `measure: { rounds: 60, warm: 0.4 ms, seed: 1 }`.
 
 use std::time::Duration;
 
@@ -16,7 +16,7 @@ const WARM: f64 = 1.0;
 pub struct Measure {
     /// Rounds in which every strategy of a group is timed once.
     pub rounds: u32,
-    /// How long every GPU multiplies before each measurement; zero: not at all.
+    /// How long every GPU multiplies before each measurement, after a rest; zero: neither.
     pub warm: Duration,
     /// Of the inputs and of the order of groups.
     pub seed: u64,
@@ -26,7 +26,7 @@ impl Default for Measure {
     fn default() -> Self {
         Self {
             rounds: 60,
-            warm: Duration::from_millis(3),
+            warm: Duration::from_micros(400),
             seed: 1,
         }
     }
@@ -42,7 +42,7 @@ pub(super) fn read(node: &Node, found: &mut Diagnostics) -> Option<Measure> {
         let warm = node.parse::<Seconds>("warm", found)?.get();
         if warm > WARM {
             let mistake = node.wrong("`warm` is more than a second", "too long");
-            found.push(mistake.help("heat for some milliseconds, e.g. `3 ms`"));
+            found.push(mistake.help("heat for some milliseconds at most, e.g. `0.4 ms`"));
             return None;
         }
         Some(Duration::from_secs_f64(warm))

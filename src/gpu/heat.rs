@@ -1,19 +1,22 @@
-//! Bringing a GPU to the clock of sustained load before something is timed on it.
+//! Bringing GPUs into one thermal state before something is timed on them.
 //!
-//! A GPU that idles between measurements raises its clock and lowers it within milliseconds of
-//! work: by 13 % on an H200, depending on power. What is timed right after a pause therefore runs
-//! at a clock that no long program has. A [`Heater`] multiplies the same two matrices of random
-//! numbers (how much power a product draws depends on its numbers) for as long as is asked,
+//! Clocks move with load. An H200 that idles runs a product at its highest clock; once the power
+//! averaged over some 100 ms reaches the limit, it lowers the clock until the same product takes
+//! 20 % longer. With pauses too short to cool it hunts between the two. What was seen to be the same
+//! every time, to half a percent, is the state of a GPU that rests for longer than it works: the
+//! highest clock. So before each measurement
 //!
 //! ```text
-//! products = ⌈ time asked / time of one ⌉      time of one: mean of a first few, measured once
+//! rest  = max(4 ms, 1.5 × time that the measurement before kept the GPUs busy)    [`Pace`]
+//! heat  = ⌈ 0.4 ms / time of one ⌉ products of random matrices                    [`Heater`]
 //! ```
 //!
-//! so that a measurement that follows begins in the thermal state that GEMMs leave behind, however
-//! long the host took before it.
+//! The products are short: they wake the GPU up, because the first kernel after a pause takes tens
+//! of microseconds longer. How much slower sustained load is, is a measurement of its own.
 
+use std::cell::Cell;
 use std::rc::Rc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use super::GpuError;
 use super::kernels::{Kernels, Matrix};
@@ -21,10 +24,14 @@ use super::lt::{Gemms, Pick, Problem, WORKSPACE};
 use super::raw::{Event, Gpu, Memory, Region, Stream};
 use crate::device::DType;
 
-/// Time of heating where nothing else is asked: twice what an 8192³ product takes on an H200.
-pub const WARM: Duration = Duration::from_millis(3);
+/// Time of heating where nothing else is asked: what wakes a GPU up after a rest.
+pub const WARM: Duration = Duration::from_micros(400);
+/// Shortest rest before a measurement.
+const REST: Duration = Duration::from_millis(4);
+/// Rest by the time that GPUs were busy before.
+const REST_BY_BUSY: f64 = 1.5;
 /// Edge of the matrices, if memory allows.
-const EDGE: u64 = 8192;
+const EDGE: u64 = 4096;
 /// Smallest edge: a product that still fills a GPU.
 const LEAST: u64 = 1024;
 /// Part of the free memory that the matrices may take.
@@ -112,6 +119,36 @@ impl Heater {
     }
 }
 
+/// Lets GPUs rest between measurements.
+#[derive(Debug, Default)]
+pub struct Pace {
+    /// When they have rested.
+    rested: Cell<Option<Instant>>,
+}
+
+impl Pace {
+    /// Sleeps until the GPUs have rested.
+    pub fn rest(&self) {
+        let left = self
+            .rested
+            .take()
+            .and_then(|at| at.checked_duration_since(Instant::now()));
+        if let Some(left) = left {
+            std::thread::sleep(left);
+        }
+    }
+
+    /// Says that GPUs were busy for so long until now.
+    pub fn worked(&self, busy: Duration) {
+        let rest = rest_after(busy);
+        self.rested.set(Instant::now().checked_add(rest));
+    }
+}
+
+fn rest_after(busy: Duration) -> Duration {
+    REST.max(busy.mul_f64(REST_BY_BUSY))
+}
+
 /// Bytes that a heater with matrices of this edge takes.
 const fn bytes(edge: u64) -> u64 {
     3 * edge * edge * DTYPE.size() + WORKSPACE
@@ -151,12 +188,25 @@ mod tests {
     }
 
     #[test]
+    fn rests_are_longer_than_work() {
+        let ms = Duration::from_millis;
+        assert_eq!(rest_after(ms(0)), ms(4));
+        assert_eq!(rest_after(ms(2)), ms(4));
+        assert_eq!(rest_after(ms(10)), ms(15));
+        let pace = Pace::default();
+        pace.rest(); // Nothing to wait for.
+        let begin = Instant::now();
+        pace.worked(ms(4));
+        pace.rest();
+        assert!(begin.elapsed() >= ms(6));
+    }
+
+    #[test]
     fn matrices_shrink_with_the_memory_that_is_left() {
-        assert_eq!(edge(140 << 30), 8192);
-        // 3 matrices of 128 MiB and 32 MiB of workspace are 416 MiB.
-        assert_eq!(edge(8 * (416 << 20)), 8192);
-        assert_eq!(edge(8 * (416 << 20) - 1), 4096);
-        assert_eq!(edge(1 << 30), 4096);
+        assert_eq!(edge(140 << 30), 4096);
+        // 3 matrices of 32 MiB and 32 MiB of workspace are 128 MiB.
+        assert_eq!(edge(8 * (128 << 20)), 4096);
+        assert_eq!(edge(8 * (128 << 20) - 1), 2048);
         assert_eq!(edge(0), 1024);
     }
 }

@@ -1,11 +1,11 @@
 //! The GPUs ready to be measured, and how one sample is taken.
 //!
 //! ```text
-//! host     enqueue everything ──────────────────► open the gate
+//! host     rest ─► enqueue everything ───────────► open the gate
 //! GPU g    gate ─► heat ─► barrier of the GPUs ─► start ─► lanes …  end behind each lane
 //! ```
 //!
-//! Heating is the product that precedes every timed run of a schedule too, for as long
+//! Rest and heating are those that precede every timed run of a schedule too
 //! ([`crate::gpu::heat`]): what is measured here is measured at the clocks of what is predicted.
 //!
 //! The gate is a kernel that polls a word in pinned memory, so that submission is not measured. Its
@@ -13,11 +13,11 @@
 
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use crate::device::DType;
 use crate::gpu::env::Library;
-use crate::gpu::heat::{Heater, WARM};
+use crate::gpu::heat::{Heater, Pace, WARM};
 use crate::gpu::kernels::{Epoch, Kernels, Limit, Matrix, STATUS_WORDS};
 use crate::gpu::lt::{Gemms, WORKSPACE};
 use crate::gpu::raw::{Event, Gpu, Memory, Pinned, Priority, Region, Stream};
@@ -64,6 +64,7 @@ pub struct Lab<'s> {
     pub quick: bool,
     gate: Pinned,
     round: Cell<u32>,
+    pace: Pace,
 }
 
 impl<'s> Lab<'s> {
@@ -97,6 +98,7 @@ impl<'s> Lab<'s> {
         Ok(Self {
             gate: Pinned::new(&first.gpu, 4)?,
             round: Cell::new(0),
+            pace: Pace::default(),
             session,
             units,
             peers,
@@ -142,6 +144,7 @@ impl<'s> Lab<'s> {
         let mut gpus: Vec<usize> = lanes.iter().map(|lane| lane.0).collect();
         gpus.sort_unstable();
         gpus.dedup();
+        self.pace.rest();
         let round = self.round.get().wrapping_add(1);
         self.round.set(round);
         let boards = gpus
@@ -174,12 +177,14 @@ impl<'s> Lab<'s> {
             unit.streams[lane].record(&unit.ends[lane])?;
         }
         // Opened whatever happened, so that nothing waits for it.
+        let opened = Instant::now();
         self.gate.store(0, round)?;
         for unit in &self.units {
             for stream in &unit.streams {
                 stream.finish(LIMIT, "a measurement")?;
             }
         }
+        self.pace.worked(opened.elapsed());
         worked?;
         for &g in &gpus {
             if self.units[g].status.load(0)? != 0 {

@@ -75,9 +75,9 @@ pub struct RunArgs {
     /// Time so many runs in a row as one, instead of each alone
     #[arg(long, value_name = "N", default_value = "1", help_heading = "Timing", value_parser = clap::value_parser!(u32).range(1..=1000))]
     repeats: u32,
-    /// Let every GPU multiply for so long before each measurement, which brings it to the clock of
-    /// sustained load; 0: not at all
-    #[arg(long, value_name = "TIME", default_value = "3ms", help_heading = "Timing", value_parser = read_warm)]
+    /// Let every GPU rest, then multiply for so long before each measurement, which brings it to
+    /// the same clock every time; 0: neither
+    #[arg(long, value_name = "TIME", default_value = "0.4ms", help_heading = "Timing", value_parser = read_warm)]
     warm: Duration,
     /// Let graphs record when each rank ends (a node more in each stream); streams always do
     #[arg(long, help_heading = "Timing")]

@@ -70,7 +70,7 @@ pub fn read_warm(text: &str) -> Result<Duration, String> {
     match seconds <= 1.0 {
         true => Ok(Duration::from_secs_f64(seconds)),
         false => Err(format!(
-            "`{text}` is too long; give at most 1 s, e.g. `3ms`"
+            "`{text}` is too long; give at most 1 s, e.g. `0.4ms`"
         )),
     }
 }

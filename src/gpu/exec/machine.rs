@@ -8,7 +8,7 @@ use super::lane::Lane;
 use crate::gpu::GpuError;
 use crate::gpu::Session;
 use crate::gpu::env::Library;
-use crate::gpu::heat::{Heater, WARM};
+use crate::gpu::heat::{Heater, Pace, WARM};
 use crate::gpu::kernels::Kernels;
 use crate::gpu::lt::{self, Gemms, Pick, Pins};
 use crate::gpu::raw::nccl::Comms;
@@ -23,7 +23,7 @@ pub struct Settings {
     pub memory: Option<u64>,
     /// How algorithms of products are chosen.
     pub pick: Pick,
-    /// How long every GPU multiplies before each measurement; zero: not at all.
+    /// How long every GPU multiplies before each measurement, after a rest; zero: neither.
     pub warm: Duration,
 }
 
@@ -73,6 +73,7 @@ pub struct Machine<'s> {
     pub(in crate::gpu) gate: Pinned,
     /// By position; made when first needed.
     heaters: OnceCell<Vec<Heater>>,
+    pace: Pace,
     pub(in crate::gpu) rounds: Cell<u32>,
 }
 
@@ -136,6 +137,7 @@ impl<'s> Machine<'s> {
             unusable: RefCell::default(),
             gate,
             heaters: OnceCell::new(),
+            pace: Pace::default(),
             rounds: Cell::new(0),
         })
     }
@@ -225,6 +227,11 @@ impl<'s> Machine<'s> {
         )?)?);
         lanes.push((priority, Rc::clone(&lane)));
         Ok(lane)
+    }
+
+    /// Keeps GPUs from getting hot between measurements; none where the settings ask for no heating.
+    pub(in crate::gpu) fn pace(&self) -> Option<&Pace> {
+        (!self.settings.warm.is_zero()).then_some(&self.pace)
     }
 
     /// What heats the GPUs before a measurement, by position; made once, while nothing else runs.

@@ -1,5 +1,7 @@
 //! Timing one run, or some in a row.
 
+use std::time::Instant;
+
 use crate::gpu::GpuError;
 use crate::gpu::exec::{Extras, HALF, Run, Start};
 use crate::gpu::kernels::{Epoch, Limit, MOST, STATUS_WORDS};
@@ -126,18 +128,27 @@ impl<'m> Timer<'m> {
         Ok(())
     }
 
-    /// Lines the GPUs up, lets `enqueue` enqueue, opens the gate and waits for the end.
+    /// Lets the GPUs rest, lines them up, lets `enqueue` enqueue, opens the gate and waits for the end.
     pub(super) fn behind_gate(
         &self,
         gated: bool,
         enqueue: impl FnOnce() -> Result<(), GpuError>,
     ) -> Result<(), GpuError> {
+        let pace = self.run.machine().pace();
+        if let Some(pace) = pace {
+            pace.rest();
+        }
+        let began = Instant::now();
         let round = self.line_up(gated)?;
         let enqueued = enqueue();
+        let began = if gated { Instant::now() } else { began };
         // Also after an error, so that what was enqueued ends.
         self.run.machine().gate.store(0, round)?;
         enqueued?;
         self.run.finish()?;
+        if let Some(pace) = pace {
+            pace.worked(began.elapsed());
+        }
         self.lined_up()
     }
 
