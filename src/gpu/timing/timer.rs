@@ -112,6 +112,30 @@ impl<'m> Timer<'m> {
         self.sample(repeats, gated)
     }
 
+    /// Times `repeats` calls of a collective library in a row, each GPU's in its stream with nothing
+    /// between: as programs call them that synchronise by streams alone. `None` for a run of more than
+    /// such calls.
+    ///
+    /// # Errors
+    /// As [`Self::once`].
+    pub fn calls(&self, repeats: u32) -> Result<Option<Sample>, GpuError> {
+        if !self.run.is_calls() {
+            return Ok(None);
+        }
+        let repeats = repeats.max(1);
+        let gated = self.run.depth().saturating_mul(repeats as usize) <= GATED;
+        self.behind_gate(gated, || {
+            let extras = Extras {
+                tails: Some(&self.tails),
+                end: Some(&self.end),
+                calls: repeats,
+                ..Extras::default()
+            };
+            self.run.enqueue(Start::Each(&self.starts), &extras)
+        })?;
+        self.sample(repeats, gated).map(Some)
+    }
+
     fn enqueue(&self, repeats: u32) -> Result<(), GpuError> {
         for repeat in 0..repeats {
             let last = Extras {
