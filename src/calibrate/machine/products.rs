@@ -36,7 +36,13 @@ impl Ready {
         let unit = &lab.units[g];
         let Problem { m, k, ld, .. } = problem;
         let size = DTYPE.size();
-        let (a, b, c) = (m * ld[0] * size, k * ld[1] * size, m * ld[2] * size);
+        // Every place begins at a multiple of 256 bytes, as all memory of runs does.
+        let whole = |bytes: u64| bytes.next_multiple_of(256);
+        let (a, b, c) = (
+            whole(m * ld[0] * size),
+            k * ld[1] * size,
+            whole(m * ld[2] * size),
+        );
         let turns = (1 + MOST_IN_A_ROW as u64)
             .min(unit.most(1) / a.max(c).max(1))
             .max(1);
