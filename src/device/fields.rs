@@ -4,8 +4,8 @@
 //! the last part is unique it is enough (`hbm`). A value has a unit (`4 TB/s`) or is a factor of
 //! what is there (`2x`).
 
-use super::Device;
 use super::slot::Slot;
+use super::{Device, MoreCosts};
 use crate::input::{did_you_mean, list};
 
 /// Every field that holds one number, with its name; maps (`peak`, `efficiency`) by entry.
@@ -46,6 +46,11 @@ pub(super) fn slots(device: &mut Device) -> Vec<(String, Slot<'_>)> {
     put("library.base", Slot::Time(&mut device.library.base));
     put("library.step", Slot::Time(&mut device.library.step));
     put("library.other", Slot::Share(&mut device.library.other));
+    for (name, stated) in costs.more.fields() {
+        if let Some(time) = stated {
+            all.push((name.to_owned(), Slot::Time(time)));
+        }
+    }
     for (dtype, peak) in &mut device.peak {
         all.push((format!("compute.peak.{}", dtype.name()), Slot::Flops(peak)));
     }
@@ -76,12 +81,15 @@ pub(super) fn slots(device: &mut Device) -> Vec<(String, Slot<'_>)> {
 /// # Ok::<(), duet::device::DeviceError>(())
 /// ```
 pub fn set(device: &mut Device, field: &str, value: &str) -> Result<(), String> {
-    let mut all = slots(device);
-    let chosen = choose(&all, field)?;
     let factor = value
         .trim()
         .strip_suffix(['x', '×'])
         .and_then(|number| number.trim().parse::<f64>().ok());
+    if factor.is_none() {
+        device.costs.more.state(field);
+    }
+    let mut all = slots(device);
+    let chosen = choose(&all, field)?;
     for index in chosen {
         let (name, slot) = &mut all[index];
         match factor {
@@ -128,10 +136,13 @@ fn choose(all: &[(String, Slot<'_>)], field: &str) -> Result<Vec<usize>, String>
         true => name,
         false => name_after_dot(name),
     };
+    let mut more = MoreCosts::default();
+    let more = more.fields().map(|(name, _)| name);
     let known: Vec<&str> = all
         .iter()
         .map(|(name, _)| name.as_str())
         .chain(MAPS)
+        .chain(more)
         .map(last)
         .collect();
     Err(format!(

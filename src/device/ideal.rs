@@ -54,6 +54,7 @@ pub fn ideal() -> Device {
             step: Seconds::ZERO,
             efficiency: Vec::new(),
             other: 1.0,
+            table: Default::default(),
         },
     }
 }

@@ -4,6 +4,7 @@
 //! links.
 
 mod algorithms;
+mod collectives;
 mod fields;
 pub mod gemm;
 mod ideal;
@@ -15,6 +16,7 @@ mod shipped;
 mod slot;
 mod source;
 
+pub use collectives::{COLLECTIVES, CollectiveTable};
 pub use fields::set;
 pub use ideal::ideal;
 pub(crate) use measured::MISSING;
@@ -128,6 +130,84 @@ pub struct Costs {
     pub stream_flag: Seconds,
     /// Flag written by a copy or a kernel to the tile group that spins on it.
     pub kernel_flag: Seconds,
+    /// What a profile need not state.
+    pub more: MoreCosts,
+}
+
+/// Costs that a profile may leave out; each says what then takes its place.
+#[derive(Copy, Clone, Debug, Default, PartialEq)]
+pub struct MoreCosts {
+    /// As [`Costs::copy_start`], of a copy right behind another copy of its lane or engine; else
+    /// that.
+    pub copy_next: Option<Seconds>,
+    /// What writing a flag takes in the writer's lane; else nothing.
+    pub flag_write: Option<Seconds>,
+    /// What awaiting a flag that is there takes in the waiting lane; else nothing.
+    pub flag_wait: Option<Seconds>,
+    /// What recording an event takes in a queue, between two kernels; else nothing.
+    pub event_record: Option<Seconds>,
+    /// What awaiting an event that has passed takes in a queue, between two kernels; else nothing.
+    pub event_wait: Option<Seconds>,
+    /// As [`Costs::stream_flag`], between two lanes of one GPU; else that.
+    pub flag_local: Option<Seconds>,
+    /// As [`Costs::kernel_start`], in a graph; else that.
+    pub graph_kernel_start: Option<Seconds>,
+    /// As [`Costs::lane`], in a graph; else that.
+    pub graph_lane: Option<Seconds>,
+    /// Edge of a graph between two lanes of one GPU; else an event or a flag.
+    pub graph_event: Option<Seconds>,
+    /// Edge of a graph between two GPUs; else an event or a flag.
+    pub graph_event_peer: Option<Seconds>,
+    /// Beginning and end of a run in streams, from its start event to its end event, beyond its work
+    /// and the first event; else nothing.
+    pub run: Option<Seconds>,
+    /// The same for a run that is one graph; else nothing.
+    pub run_graph: Option<Seconds>,
+}
+
+impl MoreCosts {
+    /// No cost stated.
+    pub const NONE: Self = Self {
+        copy_next: None,
+        flag_write: None,
+        flag_wait: None,
+        event_record: None,
+        event_wait: None,
+        flag_local: None,
+        graph_kernel_start: None,
+        graph_lane: None,
+        graph_event: None,
+        graph_event_peer: None,
+        run: None,
+        run_graph: None,
+    };
+
+    /// Makes room for the cost of that full name or short one, if there is one.
+    fn state(&mut self, field: &str) {
+        for (name, slot) in self.fields() {
+            if name == field || name.strip_prefix("costs.") == Some(field) {
+                slot.get_or_insert(Seconds::ZERO);
+            }
+        }
+    }
+
+    /// Each with its name.
+    fn fields(&mut self) -> [(&'static str, &mut Option<Seconds>); 12] {
+        [
+            ("costs.copy_next", &mut self.copy_next),
+            ("costs.flag_write", &mut self.flag_write),
+            ("costs.flag_wait", &mut self.flag_wait),
+            ("costs.event_record", &mut self.event_record),
+            ("costs.event_wait", &mut self.event_wait),
+            ("costs.flag_local", &mut self.flag_local),
+            ("costs.graph_kernel_start", &mut self.graph_kernel_start),
+            ("costs.graph_lane", &mut self.graph_lane),
+            ("costs.graph_event", &mut self.graph_event),
+            ("costs.graph_event_peer", &mut self.graph_event_peer),
+            ("costs.run", &mut self.run),
+            ("costs.run_graph", &mut self.run_graph),
+        ]
+    }
 }
 
 impl Costs {
@@ -145,6 +225,7 @@ impl Costs {
         event_peer: Seconds::ZERO,
         stream_flag: Seconds::ZERO,
         kernel_flag: Seconds::ZERO,
+        more: MoreCosts::NONE,
     };
 }
 
@@ -161,6 +242,16 @@ pub struct Library {
     pub efficiency: Vec<(String, f64)>,
     /// Share for link kinds not listed.
     pub other: f64,
+    /// Measured collectives; empty where there are none.
+    pub table: CollectiveTable,
+}
+
+impl Library {
+    /// The share of a link's bandwidth that it reaches, by link kind.
+    pub fn efficiency_of(&self, kind: &str) -> f64 {
+        let known = self.efficiency.iter().find(|(name, _)| name == kind);
+        known.map_or(self.other, |(_, efficiency)| *efficiency)
+    }
 }
 
 /// One GPU. Bandwidths are what a well-written program reaches, not the data sheet's peak, unless

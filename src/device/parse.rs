@@ -1,7 +1,8 @@
 //! Profiles from files.
 //!
 //! A profile is a map of sections, each with its numbers and their `source:`. Nothing is optional
-//! but `gemm.table` and `gemm.algorithms`, so that a new profile states every number it uses:
+//! but `gemm.table`, `gemm.algorithms`, `library.table` and [`super::MoreCosts`], so that a new profile states every
+//! number it uses:
 //!
 //! ```yaml
 //! name: my-gpu
@@ -22,10 +23,10 @@ use std::path::Path;
 use super::fields::{MAPS, slots};
 use super::section::{Section, entry_of, map_of};
 use super::shipped::{PROFILES, names};
-use super::{DType, Device, gemm, ideal, measured, source};
+use super::{DType, Device, MoreCosts, collectives, gemm, ideal, measured as gemms, source};
 use crate::input::yaml::{self, Node};
 use crate::input::{Diagnostics, Fields, decode, did_you_mean, read_file};
-use crate::units::FlopsPerSecond;
+use crate::units::{FlopsPerSecond, Seconds};
 
 /// Largest profile [bytes].
 const LARGEST: u64 = 16 << 20;
@@ -117,11 +118,14 @@ pub fn read(node: &Node, found: &mut Diagnostics) -> Option<Device> {
     for section in &sections {
         match section.name {
             "compute" => peaks(section, &mut device, found),
-            "gemm" => measured::read(section, &mut device, found),
+            "gemm" => gemms::read(section, &mut device, found),
             "library" => efficiencies(section, &mut device, found),
+            "costs" => optional(section, &mut device),
             _ => {}
         }
     }
+    let library = sections.iter().find(|section| section.name == "library");
+    let measured = library.and_then(|section| collectives::read(section, found));
     let mut known: Vec<String> = Vec::new();
     for (name, mut slot) in slots(&mut device) {
         known.push(name.clone());
@@ -149,7 +153,13 @@ pub fn read(node: &Node, found: &mut Diagnostics) -> Option<Device> {
         .iter()
         .map(String::as_str)
         .chain(MAPS)
-        .chain(["gemm.tiles", "gemm.table", "gemm.algorithms"])
+        .chain([
+            "gemm.tiles",
+            "gemm.table",
+            "gemm.algorithms",
+            "library.table",
+        ])
+        .chain(MoreCosts::default().fields().map(|(name, _)| name))
         .collect();
     for section in &sections {
         section.finish(&known, found);
@@ -157,6 +167,9 @@ pub fn read(node: &Node, found: &mut Diagnostics) -> Option<Device> {
     }
     if found.is_empty() {
         gemm::correct(&mut device);
+        if let Some(measured) = measured {
+            collectives::correct(&mut device, measured);
+        }
     }
     Some(device)
 }
@@ -197,6 +210,15 @@ fn peaks(section: &Section<'_>, device: &mut Device, found: &mut Diagnostics) {
             .node
             .wrong("`peak` names no element type", "expected at least one");
         found.push(mistake.help("write e.g. `peak: { bf16: 989 TFLOP/s }`"));
+    }
+}
+
+/// Makes room for the costs that the section states beyond those it must; their values are read with
+/// all other fields.
+fn optional(section: &Section<'_>, device: &mut Device) {
+    for (name, slot) in device.costs.more.fields() {
+        let key = name.split_once('.').map_or(name, |(_, key)| key);
+        *slot = section.get(key).map(|_| Seconds::ZERO);
     }
 }
 

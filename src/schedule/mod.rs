@@ -12,6 +12,7 @@
 mod builder;
 pub mod interpret;
 pub mod json;
+pub mod lowered;
 pub mod verify;
 
 use crate::operator::Operator;

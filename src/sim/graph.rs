@@ -3,6 +3,8 @@
 //! Step t < T is task t. Step T + l is the start of fused kernel l: it takes its SMs before the
 //! kernel's first task, whose flags are awaited inside the kernel, SMs in hand.
 
+use super::Streams;
+use super::waits::{Signals, Waits, compute_queues};
 use crate::schedule::{Dep, LaunchId, Schedule, TaskId, Via};
 
 /// No step.
@@ -25,11 +27,13 @@ pub(super) struct Graph {
     pub launch_left: Vec<u32>,
     /// First task of each fused kernel.
     pub launch_first: Vec<u32>,
+    /// Which dependencies are waits.
+    waits: Waits,
 }
 
 impl Graph {
-    /// The graph of `schedule`; every task waits for one more condition if `host` is set.
-    pub fn new(schedule: &Schedule) -> Self {
+    /// The graph of `schedule`.
+    pub fn new(schedule: &Schedule, streams: Streams) -> Self {
         let tasks = schedule.tasks.len();
         let launches = schedule.launches.len();
         let mut graph = Self {
@@ -41,6 +45,7 @@ impl Graph {
             vias: Vec::new(),
             launch_left: vec![0; launches],
             launch_first: vec![NONE; launches],
+            waits: Waits::new(schedule, streams),
         };
         let fused = if launches > 0 {
             &schedule.tasks[..]
@@ -56,7 +61,7 @@ impl Graph {
                 }
             }
         }
-        graph.link_lanes(schedule);
+        graph.link_lanes(schedule, streams);
         graph.link_dependencies(schedule);
         graph
     }
@@ -64,6 +69,12 @@ impl Graph {
     /// The kernel-start step of a fused kernel.
     pub const fn launch_step(&self, launch: LaunchId) -> u32 {
         self.tasks + launch.0
+    }
+
+    /// What a task awaits and makes known, where that is counted.
+    pub fn signals(&self, task: u32) -> Signals {
+        let signals = self.waits.signals.get(task as usize);
+        signals.copied().unwrap_or_default()
     }
 
     /// Places of the steps that wait for `task`, for [`Self::successor`].
@@ -87,11 +98,17 @@ impl Graph {
         }
     }
 
-    fn link_lanes(&mut self, schedule: &Schedule) {
+    fn link_lanes(&mut self, schedule: &Schedule, streams: Streams) {
+        let compute = compute_queues(schedule, streams);
         // The last task so far, by rank and lane; grown as lanes appear, in one pass.
         let mut last: Vec<Vec<u32>> = vec![Vec::new(); schedule.placement.len()];
         for (t, task) in schedule.tasks.iter().enumerate() {
-            let lanes = &mut last[usize::from(task.rank.0)];
+            let rank = usize::from(task.rank.0);
+            let lanes = &mut last[if task.lane.0 == 0 {
+                compute[rank]
+            } else {
+                rank
+            }];
             let lane = usize::from(task.lane.0);
             if lane >= lanes.len() {
                 lanes.resize(lane + 1, NONE);
@@ -107,8 +124,11 @@ impl Graph {
 
     fn link_dependencies(&mut self, schedule: &Schedule) {
         // Counted one place late, so that filling moves each row's start into place.
-        for dep in &schedule.deps {
-            self.start[dep.task.index() + 2] += 1;
+        let kept = |place: usize| self.waits.kept.get(place) != Some(&false);
+        for (place, dep) in schedule.deps.iter().enumerate() {
+            if kept(place) {
+                self.start[dep.task.index() + 2] += 1;
+            }
         }
         for t in 2..self.start.len() {
             self.start[t] += self.start[t - 1];
@@ -117,7 +137,11 @@ impl Graph {
         self.vias = vec![Via::Lane; schedule.deps.len()];
         for t in 0..schedule.tasks.len() as u32 {
             let entry = self.entry(schedule, t);
-            for &Dep { task, via } in schedule.deps(TaskId(t)) {
+            let first = schedule.dep_start[t as usize] as usize;
+            for (at, &Dep { task, via }) in schedule.deps(TaskId(t)).iter().enumerate() {
+                if self.waits.kept.get(first + at) == Some(&false) {
+                    continue;
+                }
                 let step = if via == Via::KernelFlag { t } else { entry };
                 let place = &mut self.start[task.index() + 1];
                 self.successors[*place as usize] = step;

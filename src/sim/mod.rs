@@ -18,6 +18,7 @@
 
 mod cost;
 mod engine;
+mod executed;
 mod explain;
 pub mod flows;
 pub mod fluid;
@@ -28,7 +29,9 @@ mod machine;
 mod pool;
 mod queue;
 mod staging;
+mod waits;
 
+pub use executed::{Executed, executed};
 pub use explain::{Evaluation, evaluate, unsplit_gemm};
 
 use crate::device::DType;
@@ -88,10 +91,34 @@ impl Default for Terms {
     }
 }
 
+/// When the host hands over the work.
+#[derive(Copy, Clone, Debug, Default, PartialEq, Eq)]
+pub enum Submission {
+    /// While the GPUs run: every task waits for its submission.
+    #[default]
+    Along,
+    /// Before anything begins, as where times are taken behind a gate. What a run costs from its
+    /// start event to its end event is part of its time
+    /// ([`MoreCosts::run`](crate::device::MoreCosts::run)).
+    Beforehand,
+}
+
+/// Which lanes are one queue.
+#[derive(Copy, Clone, Debug, Default, PartialEq, Eq)]
+pub enum Streams {
+    /// Every lane of every rank is a queue of its own.
+    #[default]
+    PerLane,
+    /// The compute lanes (lane 0) of the ranks of one GPU are one queue, in task order.
+    PerGpu,
+}
+
 /// Options of a simulation.
 #[derive(Copy, Clone, Debug, Default, PartialEq, Eq)]
 pub struct Options {
     pub launch: LaunchMode,
+    pub submission: Submission,
+    pub streams: Streams,
     pub terms: Terms,
     /// Keep counters over time, for traces.
     pub record: bool,

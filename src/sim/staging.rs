@@ -11,8 +11,8 @@
 use super::SimError;
 use super::cost::Cost;
 use super::engine::{Engine, EngineKind, Event, STRETCH};
-use crate::schedule::{Mover, TaskId, Work};
-use crate::topology::{Leg, Path};
+use crate::schedule::{Mover, TaskId, Via, Work};
+use crate::topology::{Leg, NodeId, Path};
 
 /// Most chunks that one simulation moves, each leg counted.
 const MOST_CHUNKS: u64 = 1 << 21;
@@ -32,6 +32,8 @@ struct Stretch {
     busy: bool,
     /// Slots of the ring; 0: no ring.
     slots: u32,
+    /// GPUs at the ends of the path.
+    ends: (u32, u32),
     /// With a ring: chunks known to be filled (second leg), or slots known to be emptied (first).
     told: u32,
     /// Whether the leg before / after it is the stretch numbered one less / more.
@@ -104,6 +106,14 @@ impl Engine<'_> {
                 });
             }
             let first = self.staging.stretches.len() as u32;
+            let gpu = |leg: Option<&Leg>, end: fn(&Leg) -> NodeId| {
+                let gpu = leg.and_then(|leg| self.costs.machine.gpu_of(end(leg)));
+                gpu.unwrap_or_else(|| self.costs.gpu(task))
+            };
+            let ends = (
+                gpu(path.legs.first(), |leg| leg.from),
+                gpu(path.legs.last(), |leg| leg.to),
+            );
             for (k, leg) in path.legs.iter().enumerate() {
                 let stretch = Stretch {
                     task,
@@ -116,6 +126,7 @@ impl Engine<'_> {
                     done: 0,
                     busy: false,
                     slots: path.slots,
+                    ends,
                     told: 0,
                     first: k == 0,
                     last: k + 1 == path.legs.len(),
@@ -177,8 +188,14 @@ impl Engine<'_> {
     /// A chunk has its engine: start-up and latency, then flow.
     pub fn begin_stretch(&mut self, id: u32, now: f64) {
         let s = &self.staging.stretches[id as usize];
-        let device = self.costs.device(self.issuer(s));
-        let alpha = self.costs.start_up(device, s.mover) + s.leg.latency.get();
+        let gpu = self.issuer(s);
+        let behind = s
+            .engine
+            .is_some_and(|engine| self.right_behind(engine, now));
+        let mut alpha = self.costs.start_up(gpu, s.mover, behind) + s.leg.latency.get();
+        if behind && s.slots > 0 {
+            alpha += self.costs.lane(gpu); // the next command of its queue
+        }
         self.events.push(now + alpha, Event::Flow(STRETCH + id));
     }
 
@@ -248,7 +265,12 @@ impl Engine<'_> {
     /// From the end of a chunk on a ring to the GPU at the other end knowing of it [s].
     fn tell(&self, id: u32) -> f64 {
         let gpu = self.issuer(&self.staging.stretches[id as usize]);
-        self.costs.fixed(self.costs.device(gpu).costs.event_peer)
+        let s = &self.staging.stretches[id as usize];
+        let other = match s.first {
+            true => s.ends.1,
+            false => s.ends.0,
+        };
+        self.costs.hand_off(Via::Event, gpu, other)
     }
 
     /// A stretch learns of a chunk that was filled, or of a slot that was emptied.

@@ -3,6 +3,7 @@
 mod bounds;
 mod chosen_paths;
 mod closed_forms;
+mod executed;
 mod golden;
 mod kernels;
 mod naive;

@@ -12,7 +12,7 @@ use crate::gpu::compare::fill;
 use crate::gpu::exec::{Faults, Machine, Run};
 use crate::gpu::plan;
 use crate::gpu::timing::{Timer, trace};
-use crate::sim::{self, LaunchMode, Options};
+use crate::sim::{self, Executed, LaunchMode};
 use crate::timeline::Timeline;
 use crate::topology::Topology;
 use crate::topology::paths::{PathChoice, with_path};
@@ -58,15 +58,16 @@ pub fn predict(
         },
     };
     let topology = &with_path(topology, path);
-    let options = Options {
+    let case = &variant.columns.case;
+    let how = Executed {
         launch: match launch {
             Launch::Stream => LaunchMode::Stream,
             Launch::Graph => LaunchMode::Graph,
         },
+        lowered: case.options().lowered(),
         record: true,
-        ..Options::default()
     };
-    let timeline = sim::simulate(&variant.prepared.schedule, topology, &options);
+    let timeline = sim::executed(&variant.prepared.schedule, topology, &how);
     timeline.map(Some).map_err(|error| {
         Failure::Input(format!(
             "error: `{}` cannot be predicted: {error}",

@@ -1,7 +1,7 @@
 //! Work in issue order, each with the waits that nothing else implies.
 
-use super::clock::Clocks;
 use super::{StreamId, What};
+use crate::schedule::lowered::Clocks;
 use crate::schedule::{Dep, TaskId, Via};
 
 /// How a step learns of the end of another.
@@ -75,7 +75,7 @@ impl Emitter {
                 waits: self.await_all(stream, &needs),
             });
         }
-        let streams: Vec<StreamId> = works.iter().map(|w| w.stream).collect();
+        let streams: Vec<u32> = works.iter().map(|w| w.stream.0).collect();
         self.clocks.meet(&streams);
         for work in works {
             self.append(work);
@@ -91,9 +91,9 @@ impl Emitter {
         needs.sort_unstable_by(|a, b| b.cmp(a));
         needs.dedup_by_key(|need| need.step);
         needs.retain(|need| {
-            let new = !self.clocks.knows(stream, need.step);
+            let new = !self.clocks.knows(stream.0, need.step);
             if new {
-                self.clocks.wait(stream, need.step);
+                self.clocks.wait(stream.0, need.step);
             }
             new
         });
@@ -101,7 +101,7 @@ impl Emitter {
     }
 
     fn append(&mut self, work: Work) -> usize {
-        let step = self.clocks.push(work.stream);
+        let step = self.clocks.push(work.stream.0);
         self.works.push(work);
         step
     }

@@ -6,10 +6,10 @@ use super::arena::Layout;
 use super::emit::{Emitter, Need};
 use super::options::Options;
 use super::signals::{Signals, signals};
-use super::standalone::{Standalone, standalone};
 use super::streams::Streams;
 use super::transfer::{Rings, Transfer};
 use super::{Call, CallId, GemmShape, Gpu, Party, Plan, StreamId, What};
+use crate::schedule::lowered::{self, Lowered};
 use crate::schedule::verify::{GpuSms, Limits, Verified, VerifyError, verify};
 use crate::schedule::{
     CollectiveId, Compute, ComputeId, Lane, Rank, Schedule, Slice, TaskId, Work,
@@ -66,7 +66,7 @@ pub fn lower(
     };
     let limits = Limits { budget, sms: None };
     let verified = verify(schedule, &limits).map_err(LowerError::Schedule)?;
-    let alone = standalone(schedule, options);
+    let alone = lowered::lower(schedule, &options.lowered());
     let limits = Limits { budget, sms };
     let runs = verify(&alone.schedule, &limits).map_err(LowerError::Lowered)?;
     let yes = |v: &Verified| matches!(v, Verified::Yes { .. });
@@ -110,7 +110,7 @@ struct Lowering<'a> {
 }
 
 impl<'a> Lowering<'a> {
-    fn new(alone: &'a Standalone, options: &Options, share: bool) -> Result<Self, LowerError> {
+    fn new(alone: &'a Lowered, options: &Options, share: bool) -> Result<Self, LowerError> {
         let schedule = &alone.schedule;
         let mut gpus = schedule.placement.clone();
         gpus.sort_unstable();

@@ -42,14 +42,10 @@
 //! ```
 
 mod arena;
-mod clock;
 mod emit;
-mod exchange;
 mod lower;
 mod options;
-mod order;
 mod signals;
-mod standalone;
 mod streams;
 #[cfg(test)]
 mod tests;

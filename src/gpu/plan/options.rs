@@ -1,6 +1,7 @@
 //! How a schedule is to be performed on GPUs.
 
 use super::LowerError;
+use crate::schedule::lowered;
 
 /// The way of a transfer between two GPUs; a copy within one GPU never leaves its memory.
 #[derive(Copy, Clone, Debug, Default, PartialEq)]
@@ -98,6 +99,14 @@ impl Options {
             return refuse("local copies by 0 thread blocks; give them at least one".to_owned());
         }
         Ok(())
+    }
+
+    /// What the schedule is rewritten to first.
+    pub fn lowered(&self) -> lowered::Options {
+        lowered::Options {
+            library: self.library != Library::Copies,
+            local_blocks: self.local_blocks,
+        }
     }
 
     /// Whether a wait by a flag becomes a flag, and whether it becomes an event.

@@ -114,8 +114,8 @@ pub(super) fn signals(
     tails.sort_unstable_by(|a, b| b.cmp(a));
     let mut join = Vec::new();
     for (tail, stream) in tails {
-        if stream != origin && !emitter.clocks.knows(origin, tail) {
-            emitter.clocks.wait(origin, tail);
+        if stream != origin && !emitter.clocks.knows(origin.0, tail) {
+            emitter.clocks.wait(origin.0, tail);
             join.push((stream, raised.event(stream)));
         }
     }

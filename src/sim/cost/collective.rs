@@ -22,7 +22,7 @@ impl Costs<'_> {
         let first = self.schedule.placement[collective.members[0].rank.0 as usize];
         let device = self.device(first);
         let library = &device.library;
-        let start = self.fixed(device.costs.kernel_start) + self.fixed(library.base);
+        let start = self.kernel_start(first) + self.fixed(library.base);
         if n < 2 {
             return Ok(Cost::instant(start));
         }
@@ -44,10 +44,17 @@ impl Costs<'_> {
             CollectiveKind::AllReduce => (largest(|m| &m.input) / n as f64 * 2.0 * steps, 2.5, 2.0),
             CollectiveKind::AllToAll => (largest(|m| &m.input) / n as f64 * steps, 2.0, 1.0),
         };
+        let place = match collective.kind {
+            CollectiveKind::AllGather => 0,
+            CollectiveKind::ReduceScatter => 1,
+            CollectiveKind::AllReduce => 2,
+            CollectiveKind::AllToAll => 3,
+        };
+        let factor = library.table.factor(place, sent);
         let mut latency = 0f64;
         let mut flows = FxHashMap::default();
         for (from, to, share) in self.channels(collective.kind, &gpus) {
-            latency = latency.max(self.edge(from, to, share, usages, &mut flows)?);
+            latency = latency.max(self.edge(from, to, share * factor, usages, &mut flows)?);
         }
         self.crowd(&flows, usages);
         for &gpu in &gpus {
@@ -56,7 +63,7 @@ impl Costs<'_> {
         let step = self.fixed(library.step) + latency;
         let sms = f64::from(self.collective_sms(collective, first));
         Ok(Cost {
-            alpha: start + rounds * steps * step,
+            alpha: (start + rounds * steps * step) * factor,
             work: sent,
             bound: if sms > 0.0 {
                 sms * device.sm_copy.get()
@@ -160,11 +167,6 @@ impl Costs<'_> {
     pub fn library_efficiency(&self, gpu: u32, link: LinkId) -> f64 {
         let topology = self.machine.topology;
         let kind = &topology.kinds[topology.graph[link].kind as usize];
-        let library = &self.device(gpu).library;
-        library
-            .efficiency
-            .iter()
-            .find(|(name, _)| name == kind)
-            .map_or(library.other, |(_, efficiency)| *efficiency)
+        self.device(gpu).library.efficiency_of(kind)
     }
 }

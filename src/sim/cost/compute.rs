@@ -32,7 +32,7 @@ impl Costs<'_> {
     /// Fixed time at the start of fused kernel `launch` on `sms` SMs [s].
     pub fn launch_start(&self, launch: &Launch, whole: &GemmTime) -> f64 {
         let gpu = self.schedule.placement[launch.rank.0 as usize];
-        self.fixed(self.device(gpu).costs.kernel_start) + whole.overhead
+        self.kernel_start(gpu) + whole.overhead
     }
 
     /// All GEMMs of a fused kernel as one: groups that agree in two dimensions are stacked along
@@ -90,7 +90,7 @@ impl Costs<'_> {
         if !self.options.terms.compute {
             return Ok(Cost::instant(0.0));
         }
-        let start = self.fixed(self.device(gpu).costs.kernel_start);
+        let start = self.kernel_start(gpu);
         match compute {
             Compute::Gemm {
                 a,
@@ -164,7 +164,7 @@ impl Costs<'_> {
             _ => f64::INFINITY,
         };
         Ok(Cost {
-            alpha: self.fixed(device.costs.kernel_start),
+            alpha: self.kernel_start(gpu),
             work: bytes,
             bound: device.elementwise.get().min(arithmetic) * share,
             weight: 1.0,

@@ -3,6 +3,7 @@
 
 mod collective;
 mod compute;
+mod start;
 
 use super::Options;
 use super::fluid::Usage;
@@ -129,15 +130,6 @@ impl<'a> Costs<'a> {
             work: bytes,
             bound,
             weight: 1.0,
-        }
-    }
-
-    /// From a mover being told to its first byte, latency of the way not counted [s].
-    pub fn start_up(&self, device: &Device, mover: Mover) -> f64 {
-        let c = &device.costs;
-        match mover {
-            Mover::CopyEngine => self.fixed(c.copy_start),
-            Mover::Sm { .. } => self.fixed(c.kernel_start) + self.fixed(c.sm_copy_start),
         }
     }
 

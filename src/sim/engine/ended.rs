@@ -64,13 +64,15 @@ impl Engine<'_> {
             self.condition(next, now, cause, now);
         } else if next != NONE {
             let gpu = self.costs.gpu(task);
-            let costs = &self.costs.device(gpu).costs;
             // What ended on another GPU is known here by an event.
             let gap = match self.staging.ended_on(task) {
-                Some(end) if end != gpu => costs.event_peer,
-                _ => costs.lane,
+                Some(end) if end != gpu => self.costs.hand_off(Via::Event, end, gpu),
+                _ => self.costs.lane(gpu),
             };
-            self.condition(next, now + self.costs.fixed(gap), cause, now);
+            let after = self.graph.signals(task);
+            let before = self.graph.signals(self.first_of(next));
+            let gap = gap + self.costs.signals(gpu, after, before);
+            self.condition(next, now + gap, cause, now);
         }
         for place in self.graph.successors(task) {
             let (step, via) = self.graph.successor(place);
@@ -101,20 +103,17 @@ impl Engine<'_> {
 
     /// From the end of `task` to `step` knowing of it [s].
     fn hand_off(&self, task: u32, step: u32, via: Via) -> f64 {
-        let waiting = match step.checked_sub(self.graph.tasks) {
-            Some(launch) => self.graph.launch_first[launch as usize],
-            None => step,
-        };
         let here = self.staging.ended_on(task);
         let here = here.unwrap_or_else(|| self.costs.gpu(task));
-        let there = self.costs.gpu(waiting);
-        let c = &self.costs.device(there).costs;
-        self.costs.fixed(match via {
-            Via::Lane | Via::Launch => return 0.0,
-            Via::Event if here == there => c.event,
-            Via::Event => c.event_peer,
-            Via::StreamFlag => c.stream_flag,
-            Via::KernelFlag => c.kernel_flag,
-        })
+        let there = self.costs.gpu(self.first_of(step));
+        self.costs.hand_off(via, here, there)
+    }
+
+    /// The task that a step begins with.
+    pub(super) fn first_of(&self, step: u32) -> u32 {
+        match step.checked_sub(self.graph.tasks) {
+            Some(launch) => self.graph.launch_first[launch as usize],
+            None => step,
+        }
     }
 }

@@ -12,7 +12,7 @@ use super::machine::{Machine, Way};
 use super::pool::Pool;
 use super::queue::Queue;
 use super::staging::Staging;
-use super::{Options, SimError, host};
+use super::{Options, SimError, Submission, host};
 use crate::schedule::{CollectiveId, Mover, Schedule, TaskId, Work};
 use crate::timeline::{Bound, Cause, LinkUse, Sample, Span, Timeline};
 use crate::topology::Topology;
@@ -56,6 +56,8 @@ pub(super) struct Engine<'a> {
     flowing_since: Vec<f64>,
     /// Copy engines: 4 per GPU in the order of [`EngineKind`].
     engines: Vec<Pool<u32>>,
+    /// When each last ended a copy [s].
+    engine_ended: Vec<f64>,
     pub kernels: Kernels,
     pub staging: Staging,
     /// Steps to handle at this instant.
@@ -93,7 +95,7 @@ impl<'a> Engine<'a> {
             });
         }
         let machine = Machine::new(topology, options.terms);
-        let graph = Graph::new(schedule);
+        let graph = Graph::new(schedule, options.streams);
         let unstarted = Span {
             ready: 0.0,
             start: 0.0,
@@ -118,6 +120,7 @@ impl<'a> Engine<'a> {
             graph,
             flowing_since: Vec::new(),
             engines: engines.collect(),
+            engine_ended: vec![f64::NEG_INFINITY; gpus * 4],
             staging: Staging::default(),
             ready_now: Vec::new(),
             ended_now: Vec::new(),
@@ -170,7 +173,19 @@ impl<'a> Engine<'a> {
 
     /// Enters the host's submissions and starts what waits for nothing.
     fn submit(&mut self) {
+        let ready = (0..self.graph.waiting.len() as u32).map(|step| {
+            let gpu = self.costs.gpu(self.first_of(step));
+            self.costs.run_start(gpu)
+        });
+        let ready: Vec<f64> = match self.options.submission {
+            Submission::Along => Vec::new(),
+            Submission::Beforehand => ready.collect(),
+        };
+        for (span, ready) in self.spans.iter_mut().zip(ready) {
+            (span.ready, span.cause) = (ready, Cause::Host);
+        }
         if self.options.terms.sync_and_launch
+            && self.options.submission == Submission::Along
             && let Some(times) =
                 host::submissions(self.schedule, self.topology, self.options.launch)
         {
@@ -283,8 +298,8 @@ impl<'a> Engine<'a> {
                             let kind = EngineKind::peer(gpu, src);
                             if self.take_engine(gpu, kind, step) {
                                 self.start(step, now);
-                                let device = self.costs.device(gpu);
-                                let alpha = self.costs.start_up(device, mover) + latency;
+                                let behind = self.right_behind((gpu, kind), now);
+                                let alpha = self.costs.start_up(gpu, mover, behind) + latency;
                                 return self.begin(step, alpha, now);
                             }
                             Ok(())

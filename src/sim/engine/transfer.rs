@@ -1,9 +1,10 @@
 //! Transfers by copy engine or SMs over one direct path, or within one GPU.
 
 use super::{Engine, STRETCH};
-use crate::schedule::{TaskId, Work};
+use crate::schedule::{Mover, TaskId, Work};
 use crate::sim::SimError;
 use crate::sim::cost::Cost;
+use crate::sim::fluid::TIE;
 use crate::sim::machine::Way;
 use crate::sim::pool::Request;
 use crate::timeline::Cause;
@@ -49,7 +50,9 @@ impl Engine<'_> {
         by: u32,
         now: f64,
     ) -> Result<(), SimError> {
-        let pool = &mut self.engines[gpu as usize * 4 + kind as usize];
+        let place = gpu as usize * 4 + kind as usize;
+        self.engine_ended[place] = now;
+        let pool = &mut self.engines[place];
         pool.release(1);
         let Some((unit, _)) = pool.next() else {
             return Ok(());
@@ -63,28 +66,37 @@ impl Engine<'_> {
         }
     }
 
+    /// Whether a copy that begins now is the engine's next, no later than the next of one queue
+    /// would be.
+    pub fn right_behind(&self, (gpu, kind): (u32, EngineKind), now: f64) -> bool {
+        let ended = self.engine_ended[gpu as usize * 4 + kind as usize];
+        now <= (ended + self.costs.lane(gpu)) * (1.0 + TIE)
+    }
+
     /// A direct transfer has its engine or its SMs: start-up and latency, then flow.
     pub fn begin_transfer(&mut self, task: u32, now: f64) -> Result<(), SimError> {
         self.start(task, now);
-        let alpha = self.transfer_alpha(task)?;
+        let alpha = self.transfer_alpha(task, now)?;
         self.begin(task, alpha, now)
     }
 
     /// Start-up and latency of a transfer that goes by one direct path or within its GPU [s].
-    fn transfer_alpha(&mut self, task: u32) -> Result<f64, SimError> {
+    fn transfer_alpha(&mut self, task: u32, now: f64) -> Result<f64, SimError> {
         let Work::Transfer { from, to, mover } = self.schedule.tasks[task as usize].work else {
             return Ok(0.0);
         };
         let (src, dst) = (self.costs.gpu_of(&from), self.costs.gpu_of(&to));
-        let device = self.costs.device(self.costs.gpu(task));
+        let gpu = self.costs.gpu(task);
         if src == dst {
-            return Ok(self.costs.fixed(device.costs.copy_start));
+            return Ok(self.costs.start_up(gpu, mover, false));
         }
         let latency = match self.costs.machine.way(src, dst)? {
             Way::Direct(latency) => latency,
             Way::Paths(_) => 0.0, // each stretch has its own
         };
-        Ok(self.costs.start_up(device, mover) + latency)
+        let behind =
+            mover == Mover::CopyEngine && self.right_behind((gpu, EngineKind::peer(gpu, src)), now);
+        Ok(self.costs.start_up(gpu, mover, behind) + latency)
     }
 
     /// The cost of a transfer that goes by one direct path or within its GPU.

@@ -1,5 +1,6 @@
 //! A schedule in which every task is work of its own: no kernel waits inside, and collectives
-//! that the library cannot perform are copies and sums.
+//! that the library cannot perform are copies and sums. It is what real GPUs perform in place of the
+//! schedule, and what the simulator performs to predict them.
 //!
 //! * The tile groups of a fused kernel become library GEMMs, one after another in their lane. A
 //!   kernel begins its groups in that order anyway, so no circle of waits can arise.
@@ -10,22 +11,46 @@
 
 use rustc_hash::FxHashMap;
 
-use super::options::{Library, Options};
-use super::{exchange, order};
+mod clock;
+mod exchange;
+mod order;
+
+pub use clock::Clocks;
+
 use crate::schedule::{
     Collective, CollectiveId, Compute, ComputeId, Dep, Lane, Member, Mover, Rank, Schedule, Slice,
     Task, TaskId, Via, Work,
 };
 
+/// What takes the place of what.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub struct Options {
+    /// Whether the library performs the collectives whose members each have a GPU of their own and
+    /// whose slices are whole rows.
+    pub library: bool,
+    /// Thread blocks of a copy within one GPU that the schedule leaves to a copy engine.
+    pub local_blocks: u16,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Self {
+            library: true,
+            local_blocks: 16,
+        }
+    }
+}
+
 /// The schedule, and where its tasks come from.
-pub(super) struct Standalone {
+#[derive(Clone, Debug)]
+pub struct Lowered {
     pub schedule: Schedule,
     /// By task: the task of the original.
     pub origin: Vec<TaskId>,
 }
 
 /// Rewrites `schedule`, whose ids must be in range and whose waits form no circle.
-pub(super) fn standalone(schedule: &Schedule, options: &Options) -> Standalone {
+pub fn lower(schedule: &Schedule, options: &Options) -> Lowered {
     let mut writer = Writer::new(schedule, options);
     let scratch = exchange::Scratch::new(schedule, |c| !writer.calls(schedule, c));
     let order = order::issue(schedule);
@@ -42,21 +67,21 @@ pub(super) fn standalone(schedule: &Schedule, options: &Options) -> Standalone {
             }
         }
     }
-    Standalone {
+    Lowered {
         schedule: writer.out,
         origin: writer.origin,
     }
 }
 
 /// Appends tasks to the new schedule.
-pub(super) struct Writer {
+struct Writer {
     pub out: Schedule,
     origin: Vec<TaskId>,
     /// By task of the original: the new tasks with which it ends.
     ends: Vec<Vec<TaskId>>,
     /// By lane: the new tasks with which its latest original task ends.
     tails: FxHashMap<(Rank, Lane), Vec<TaskId>>,
-    library: Library,
+    library: bool,
     local: Mover,
 }
 
@@ -98,7 +123,7 @@ impl Writer {
         let whole = |slice: &Slice| {
             slice.cols.start == 0 && slice.cols.len == schedule.buffers[slice.buffer.index()].cols
         };
-        self.library != Library::Copies
+        self.library
             && gpus.len() == schedule.placement.len()
             && members.len() > 1
             && members.iter().all(|m| whole(&m.input) && whole(&m.output))
@@ -203,13 +228,13 @@ impl Writer {
         self.ends[id.index()] = ends;
     }
 
-    pub(super) fn compute(&mut self, compute: Compute) -> Work {
+    fn compute(&mut self, compute: Compute) -> Work {
         self.out.computes.push(compute);
         Work::Compute(ComputeId(self.out.computes.len() as u32 - 1))
     }
 
     /// Appends a task that does `work` for the original task `origin`.
-    pub(super) fn push(
+    fn push(
         &mut self,
         (rank, lane): (Rank, Lane),
         mut work: Work,
@@ -236,12 +261,12 @@ impl Writer {
 }
 
 /// The lane of a member's task.
-pub(super) fn lane_of(schedule: &Schedule, member: &Member) -> (Rank, Lane) {
+fn lane_of(schedule: &Schedule, member: &Member) -> (Rank, Lane) {
     (member.rank, schedule.task(member.task).lane)
 }
 
 /// How the end of a task of `from` is made known to another stream, of `to`.
-pub(super) fn hand_over(from: Rank, to: Rank) -> Via {
+fn hand_over(from: Rank, to: Rank) -> Via {
     match from == to {
         true => Via::Event,
         false => Via::StreamFlag,

@@ -14,7 +14,7 @@
 
 use rustc_hash::FxHashMap;
 
-use super::standalone::{Writer, hand_over, lane_of};
+use super::{Writer, hand_over, lane_of};
 use crate::schedule::{
     Buffer, BufferId, CollectiveKind, Compute, Dep, Lane, Member, Mover, Rank, Role, Schedule,
     Slice, TaskId, TensorId, Via, Work,

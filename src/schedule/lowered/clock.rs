@@ -2,8 +2,6 @@
 
 use std::rc::Rc;
 
-use super::StreamId;
-
 /// A step by its place: stream and position, from 1.
 type At = (u32, u32);
 
@@ -12,7 +10,7 @@ type Known = Rc<Vec<u32>>;
 
 /// Vector clocks of streams and of the steps in them.
 #[derive(Debug, Default)]
-pub(super) struct Clocks {
+pub struct Clocks {
     /// By stream: its steps so far, and what the next one knows.
     streams: Vec<(u32, Known)>,
     /// By step: its place, and what is known to who waits for it.
@@ -35,23 +33,23 @@ fn raise(known: &mut Known, stream: u32, position: u32) {
 }
 
 impl Clocks {
-    fn stream(&mut self, stream: StreamId) -> &mut (u32, Known) {
-        if self.streams.len() <= stream.index() {
-            self.streams
-                .resize_with(stream.index() + 1, Default::default);
+    fn stream(&mut self, stream: u32) -> &mut (u32, Known) {
+        let stream = stream as usize;
+        if self.streams.len() <= stream {
+            self.streams.resize_with(stream + 1, Default::default);
         }
-        &mut self.streams[stream.index()]
+        &mut self.streams[stream]
     }
 
     /// Whether the next step of `stream` begins after `step` has ended.
-    pub(super) fn knows(&mut self, stream: StreamId, step: usize) -> bool {
+    pub fn knows(&mut self, stream: u32, step: usize) -> bool {
         let ((there, position), _) = self.steps[step];
         let (_, known) = self.stream(stream);
-        there == stream.0 || upto(known, there) >= position
+        there == stream || upto(known, there) >= position
     }
 
     /// Whether who waits for `step` comes after `earlier` too.
-    pub(super) fn before(&self, earlier: usize, step: usize) -> bool {
+    pub fn before(&self, earlier: usize, step: usize) -> bool {
         let ((here, upto_here), ref known) = self.steps[step];
         let ((there, position), _) = self.steps[earlier];
         match here == there {
@@ -61,7 +59,7 @@ impl Clocks {
     }
 
     /// The next step of `stream` waits for `step`.
-    pub(super) fn wait(&mut self, stream: StreamId, step: usize) {
+    pub fn wait(&mut self, stream: u32, step: usize) {
         let ((there, position), ended) = self.steps[step].clone();
         let (_, known) = self.stream(stream);
         merge(known, &ended);
@@ -69,12 +67,12 @@ impl Clocks {
     }
 
     /// The next steps of these streams begin together: each after what any of them comes after.
-    pub(super) fn meet(&mut self, streams: &[StreamId]) {
+    pub fn meet(&mut self, streams: &[u32]) {
         let mut all = Known::default();
         for &stream in streams {
             let (steps, known) = self.stream(stream).clone();
             merge(&mut all, &known);
-            raise(&mut all, stream.0, steps);
+            raise(&mut all, stream, steps);
         }
         for &stream in streams {
             self.stream(stream).1 = Rc::clone(&all);
@@ -82,10 +80,10 @@ impl Clocks {
     }
 
     /// Appends a step to `stream`.
-    pub(super) fn push(&mut self, stream: StreamId) -> usize {
+    pub fn push(&mut self, stream: u32) -> usize {
         let (steps, known) = self.stream(stream);
         *steps += 1;
-        let step = ((stream.0, *steps), Rc::clone(known));
+        let step = ((stream, *steps), Rc::clone(known));
         self.steps.push(step);
         self.steps.len() - 1
     }
@@ -106,7 +104,7 @@ mod tests {
 
     #[test]
     fn waits_are_transitive_and_streams_are_in_order() {
-        let [a, b, c] = [0, 1, 2].map(StreamId);
+        let [a, b, c] = [0, 1, 2];
         let mut clocks = Clocks::default();
         let a1 = clocks.push(a);
         let a2 = clocks.push(a);

@@ -1,0 +1,89 @@
+//! Fixed costs: starts, order within a queue, and hand-offs between queues, as the launch mode has
+//! them.
+
+use super::Costs;
+use crate::schedule::{Mover, Via};
+use crate::sim::waits::Signals;
+use crate::sim::{LaunchMode, Submission};
+use crate::units::Seconds;
+
+impl Costs<'_> {
+    /// A cost of graphs where one is stated and the run is a graph.
+    fn in_graph(&self, stated: Option<Seconds>) -> Option<Seconds> {
+        stated.filter(|_| self.options.launch == LaunchMode::Graph)
+    }
+
+    /// From the GPU taking up a kernel to its first instruction [s].
+    pub fn kernel_start(&self, gpu: u32) -> f64 {
+        let c = &self.device(gpu).costs;
+        self.fixed(
+            self.in_graph(c.more.graph_kernel_start)
+                .unwrap_or(c.kernel_start),
+        )
+    }
+
+    /// From the end of a task to the start of the next in its queue [s].
+    pub fn lane(&self, gpu: u32) -> f64 {
+        let c = &self.device(gpu).costs;
+        self.fixed(self.in_graph(c.more.graph_lane).unwrap_or(c.lane))
+    }
+
+    /// From the end of a task on GPU `here` to a task on `there` knowing of it [s].
+    pub fn hand_off(&self, via: Via, here: u32, there: u32) -> f64 {
+        let c = &self.device(there).costs;
+        let edge = match here == there {
+            true => c.more.graph_event,
+            false => c.more.graph_event_peer,
+        };
+        let stated = match via {
+            Via::Lane | Via::Launch => return 0.0,
+            Via::Event if here == there => c.event,
+            Via::Event => c.event_peer,
+            Via::StreamFlag if here == there => c.more.flag_local.unwrap_or(c.stream_flag),
+            Via::StreamFlag => c.stream_flag,
+            Via::KernelFlag => c.kernel_flag,
+        };
+        self.fixed(self.in_graph(edge).unwrap_or(stated))
+    }
+
+    /// What the signals `after` a task and those `before` the next take in their queue, all awaited
+    /// ones being there [s].
+    pub fn signals(&self, gpu: u32, after: Signals, before: Signals) -> f64 {
+        if self.options.launch == LaunchMode::Graph {
+            return 0.0; // edges
+        }
+        let more = &self.device(gpu).costs.more;
+        let each = |count: u16, stated: Option<Seconds>| {
+            f64::from(count) * stated.map_or(0.0, |cost| self.fixed(cost))
+        };
+        each(after.records, more.event_record)
+            + each(after.flag_writes, more.flag_write)
+            + each(before.event_waits, more.event_wait)
+            + each(before.flag_waits, more.flag_wait)
+    }
+
+    /// When the first tasks of a run may begin that was handed over beforehand [s].
+    pub fn run_start(&self, gpu: u32) -> f64 {
+        let c = &self.device(gpu).costs;
+        let stated = match (self.options.submission, self.options.launch) {
+            (Submission::Along, _) => None,
+            (Submission::Beforehand, LaunchMode::Graph) => c.more.run_graph,
+            (Submission::Beforehand, LaunchMode::Stream) => {
+                // Every queue awaits the start event first.
+                (c.more.run).map(|run| Seconds::of(run.get() + c.event.get()))
+            }
+        };
+        stated.map_or(0.0, |run| self.fixed(run))
+    }
+
+    /// From a mover of `gpu` being told to its first byte, latency of the way not counted; `behind`:
+    /// right behind another copy of the same engine [s].
+    pub fn start_up(&self, gpu: u32, mover: Mover, behind: bool) -> f64 {
+        let c = &self.device(gpu).costs;
+        match mover {
+            Mover::CopyEngine if behind => self.fixed(c.more.copy_next.unwrap_or(c.copy_start)),
+            Mover::CopyEngine => self.fixed(c.copy_start),
+            Mover::Sm { .. } => self.kernel_start(gpu) + self.fixed(c.sm_copy_start),
+        }
+    }
+}

@@ -1,0 +1,140 @@
+//! Schedules as real GPUs perform them: rewritten, enqueued beforehand, compute lanes merged.
+
+use std::sync::Arc;
+
+use duet::device::{self, DType, Device};
+use duet::operator::{Kind, Operator};
+use duet::schedule::Schedule;
+use duet::schedule::lowered::{self, lower};
+use duet::sim::{Executed, LaunchMode, executed};
+use duet::strategy;
+use duet::topology::Topology;
+use duet::topology::build::Builder;
+use duet::units::Seconds;
+
+use crate::support::*;
+
+const SHAPE: [u64; 3] = [4096, 8192, 8192];
+
+fn machine(change: impl FnOnce(&mut Device)) -> Topology {
+    let mut device = device::load("h200").unwrap();
+    change(&mut device);
+    let mut b = Builder::with_device("pair", Arc::new(device));
+    let gpus = b.gpus(2);
+    b.link(gpus[0], gpus[1], "nvlink", 400.0 * GB, 0.5 * US);
+    b.build()
+}
+
+fn built(kind: Kind, text: &str, placement: &[u32], topology: &Topology) -> Schedule {
+    let [m, n, k] = SHAPE;
+    let operator = Operator::gemm(kind, m, n, k, placement.len() as u32, DType::Bf16).unwrap();
+    let choice = strategy::parse(text).unwrap();
+    choice.build(&operator, topology, placement).unwrap()
+}
+
+fn makespan(schedule: &Schedule, topology: &Topology, launch: LaunchMode) -> f64 {
+    let how = Executed {
+        launch,
+        ..Executed::default()
+    };
+    executed(schedule, topology, &how).unwrap().makespan
+}
+
+#[test]
+fn every_strategy_runs_on_fewer_gpus_than_ranks() {
+    let topology = machine(|_| {});
+    for kind in [Kind::AgGemm, Kind::GemmRs, Kind::GemmAr] {
+        for placement in [&[0, 0][..], &[0, 0, 1, 1], &[0, 1]] {
+            let [m, n, k] = SHAPE;
+            let ranks = placement.len() as u32;
+            let operator = Operator::gemm(kind, m, n, k, ranks, DType::Bf16).unwrap();
+            for choice in strategy::candidates(&operator) {
+                let Ok(schedule) = choice.build(&operator, &topology, placement) else {
+                    continue;
+                };
+                for launch in LaunchMode::ALL {
+                    let how = Executed {
+                        launch,
+                        ..Executed::default()
+                    };
+                    let timeline = executed(&schedule, &topology, &how)
+                        .unwrap_or_else(|error| panic!("{choice} on {placement:?}: {error}"));
+                    assert_eq!(timeline.spans.len(), schedule.tasks.len());
+                    let last = timeline
+                        .spans
+                        .iter()
+                        .map(|span| span.end)
+                        .fold(0.0, f64::max);
+                    assert_close(last, timeline.makespan, 1e-12);
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn ranks_of_one_gpu_compute_one_after_another() {
+    // Two ranks on one GPU: as many GEMMs as on two, in one queue.
+    let topology = machine(|_| {});
+    let text = "sequential";
+    let one = makespan(
+        &built(Kind::AgGemm, text, &[0, 0], &topology),
+        &topology,
+        LaunchMode::Stream,
+    );
+    let device = topology.device(0);
+    let [m, n, k] = SHAPE;
+    let gemm = device::gemm::gemm(device, DType::Bf16, m, n / 2, k, device.sms)
+        .unwrap()
+        .seconds;
+    assert!(one > 2.0 * gemm, "{one} {gemm}");
+}
+
+#[test]
+fn a_fused_kernel_is_as_many_library_calls() {
+    let topology = machine(|_| {});
+    let schedule = built(Kind::AgGemm, "fusion-alltoall:chunks=4", &[0, 1], &topology);
+    assert!(!schedule.launches.is_empty());
+    let lowered = lower(&schedule, &lowered::Options::default());
+    assert!(lowered.schedule.launches.is_empty());
+    assert_eq!(lowered.origin.len(), lowered.schedule.tasks.len());
+    // Cut into small GEMMs it takes longer than as one kernel, submission aside.
+    let [m, n, k] = SHAPE;
+    let whole = device::gemm::gemm(topology.device(0), DType::Bf16, m, n / 2, k, 132).unwrap();
+    assert!(makespan(&schedule, &topology, LaunchMode::Stream) > whole.seconds);
+}
+
+#[test]
+fn stated_costs_count_and_missing_ones_change_nothing() {
+    let base = machine(|_| {});
+    let schedule = built(Kind::AgGemm, "interdecom:d=4,comm=direct", &[0, 1], &base);
+    let stream = makespan(&schedule, &base, LaunchMode::Stream);
+    // What stands in for a missing cost, stated.
+    let same = machine(|device| {
+        let c = device.costs;
+        device.costs.more.copy_next = Some(c.copy_start);
+        device.costs.more.flag_local = Some(c.stream_flag);
+        device.costs.more.flag_wait = Some(Seconds::ZERO);
+        device.costs.more.graph_lane = Some(c.lane);
+        device.costs.more.graph_kernel_start = Some(c.kernel_start);
+    });
+    for launch in LaunchMode::ALL {
+        let here = makespan(&schedule, &same, launch);
+        assert_eq!(here, makespan(&schedule, &base, launch));
+    }
+    // A run of 10 us is there once; a wait of 1 us at least before each of the GEMMs but the first.
+    let run = machine(|device| {
+        device.costs.event = Seconds::ZERO;
+        device.costs.more.run = Some(Seconds::of(10.0 * US));
+    });
+    let free = machine(|device| device.costs.event = Seconds::ZERO);
+    let difference = makespan(&schedule, &run, LaunchMode::Stream)
+        - makespan(&schedule, &free, LaunchMode::Stream);
+    assert_close(difference, 10.0 * US, 1e-9);
+    let waits = machine(|device| device.costs.more.flag_wait = Some(Seconds::of(1.0 * US)));
+    assert!(makespan(&schedule, &waits, LaunchMode::Stream) > stream);
+    assert_eq!(
+        makespan(&schedule, &waits, LaunchMode::Graph),
+        makespan(&schedule, &base, LaunchMode::Graph)
+    );
+}
