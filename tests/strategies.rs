@@ -366,7 +366,7 @@ fn what_cannot_be_is_skipped_in_words() {
     let operator = small(Kind::AllGather, 4);
     let choice = strategy::parse("ring").unwrap();
     let skip = choice.build(&operator, &switch(4), &[0, 1, 2]).unwrap_err();
-    assert_eq!(skip.reason, "3 ranks are placed, but the operator has 4");
+    assert_eq!(skip.reason, "3 ranks placed, but the operator has 4");
     let skip = choice.build(&operator, &switch(3), &[0, 1, 2, 3]);
     assert_eq!(skip.unwrap_err().reason, "GPU 3 is none of switch's 3");
     assert_eq!(

@@ -8,6 +8,7 @@ use super::table::{Row, Table, TableError};
 use crate::input::{Diagnostic, Diagnostics};
 use crate::predict::{Key, Machine, Parameters, Terms, family};
 use crate::topology::{Topology, TopologyError};
+use crate::units::count;
 
 /// Rows with a closed form that has steps, and what became of the others.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -60,8 +61,10 @@ pub fn points(
         let gpus = site.topology.gpus.len();
         if row.operator.tp as usize > gpus {
             let words = format!(
-                "{} ranks on the {gpus} GPUs of {}",
-                row.operator.tp, site.topology.name
+                "{} on the {} of {}",
+                count(u64::from(row.operator.tp), "rank"),
+                count(gpus as u64, "GPU"),
+                site.topology.name
             );
             let wrong = Diagnostic::new(row.places.tp.clone(), words, "too many ranks");
             found.push(
@@ -83,7 +86,8 @@ pub fn points(
 
 impl Points {
     fn add(&mut self, row: &Row, machine: &Machine, terms: &Terms) {
-        let base = terms.without_overhead();
+        let graph = terms.graph_launch || row.launch.as_deref() == Some("graph");
+        let base = terms.without_overhead().launched_as_graph(graph);
         let strategy = family(&row.strategy);
         // A decomposition into one piece belongs to its group; what never has a step has none.
         let declared = row.strategy.strategy().params();

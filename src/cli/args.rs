@@ -11,6 +11,7 @@ use crate::operator::{Kind, Operator, OperatorError};
 use crate::topology::paths::{PathChoice, with_path};
 use crate::topology::{self, Topology};
 use crate::units::Bytes;
+use crate::units::count;
 
 /// The machine where the user names none.
 pub const DEFAULT_TOPOLOGY: &str = "h200-nvswitch-8";
@@ -156,7 +157,9 @@ impl OperatorArgs {
         };
         if tp > gpus && !virtual_ranks {
             return Err(Failure::Input(format!(
-                "error: {tp} ranks on {gpus} GPUs: `{}` is too small\n  help: give `--tp {gpus}` or less, or a larger topology",
+                "error: {} on {}: `{}` is too small\n  help: give `--tp {gpus}` or less, or a larger topology",
+                count(u64::from(tp), "rank"),
+                count(u64::from(gpus), "GPU"),
                 topology.name
             )));
         }

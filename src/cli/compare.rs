@@ -2,7 +2,7 @@
 
 use clap::Args;
 
-use super::args::{MachinesArgs, OperatorArgs, PathArgs, RunArgs};
+use super::args::{Launch, MachinesArgs, OperatorArgs, PathArgs, RunArgs};
 use super::error::Failure;
 use super::evaluate::{self, Judge};
 use super::output::{Format, OutputArgs};
@@ -48,7 +48,7 @@ pub fn run(args: &CompareArgs) -> Result<(), Failure> {
             let mut choices = evaluate::choices(&args.strategy, &operator)?;
             // Closed forms choose among all strategies; who names some wants those compared.
             let selection = match args.strategy.as_slice() {
-                [] => select_on(&topology, &operator, &parameters),
+                [] => select_on(&topology, &operator, args.run.launch, &parameters),
                 _ => None,
             };
             if let Some(selection) = selection {
@@ -91,6 +91,7 @@ pub fn run(args: &CompareArgs) -> Result<(), Failure> {
 fn select_on(
     topology: &Topology,
     operator: &Operator,
+    launch: Launch,
     parameters: &Parameters,
 ) -> Option<Selection> {
     if !operator.kind.is_fused() {
@@ -98,5 +99,6 @@ fn select_on(
     }
     let placement: Vec<u32> = (0..operator.tp).collect();
     let machine = Machine::new(topology, &placement);
-    select(&machine, operator, &Terms::default(), parameters)
+    let terms = Terms::default().launched_as_graph(launch == Launch::Graph);
+    select(&machine, operator, &terms, parameters)
 }

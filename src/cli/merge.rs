@@ -7,6 +7,7 @@ use clap::Args;
 use super::error::Failure;
 use super::output;
 use crate::experiment::merge::{self, MergeError, Merged};
+use crate::units::count;
 
 #[derive(Args, Debug)]
 pub struct MergeArgs {
@@ -35,8 +36,10 @@ pub fn run(args: &MergeArgs) -> Result<(), Failure> {
     })?;
     let folder = path.parent().unwrap_or(&path).display().to_string();
     let text = format!(
-        "{}: {cases} cases of {shards} shards; `duet run {experiment} --out {folder}` goes on from here\n",
-        path.display()
+        "{}: {} of {}; `duet run {experiment} --out {folder}` goes on from here\n",
+        path.display(),
+        count(cases, "case"),
+        count(u64::from(shards), "shard"),
     );
     output::print(text.as_bytes())
 }

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::Args;
 
-use super::args::{MachineArgs, OperatorArgs, PathArgs};
+use super::args::{Launch, MachineArgs, OperatorArgs, PathArgs};
 use super::error::Failure;
 use super::evaluate;
 use super::output::{Format, OutputArgs};
@@ -50,8 +50,17 @@ pub struct PredictArgs {
     strategy: Vec<String>,
     #[command(flatten)]
     model: ModelArgs,
+    /// How the host submits work
+    #[arg(
+        long,
+        value_enum,
+        default_value = "stream",
+        value_name = "MODE",
+        help_heading = "Run"
+    )]
+    launch: Launch,
     /// Terms that count, separated by commas: gemm-curve, stages, contention, launch, overhead,
-    /// compass-paper; or all, none, compass
+    /// compass-paper, graph-launch (as `--launch graph`); or all, none, compass
     #[arg(
         long,
         value_name = "TERMS",
@@ -101,6 +110,7 @@ pub fn run(args: &PredictArgs) -> Result<(), Failure> {
             "error: {error}\n  help: the terms are {known}; or all, none, compass"
         ))
     })?;
+    let terms = terms.launched_as_graph(terms.graph_launch || args.launch == Launch::Graph);
     let parameters = args.model.load()?;
     let topology = args.path.on(&args.machine.load()?);
     let operator = args.operator.resolve(&topology)?;

@@ -13,6 +13,7 @@ use crate::experiment::results::{Results, Table};
 use crate::experiment::run::{self, Observer, RunError, RunOptions, Shard};
 use crate::report::experiment::brief;
 use crate::report::figures::Figure;
+use crate::units::count;
 
 /// The form of the result table.
 #[derive(Copy, Clone, Debug, PartialEq, Eq, ValueEnum)]
@@ -110,7 +111,11 @@ pub fn run(args: &RunArgs) -> Result<(), Failure> {
         }
         kept => format!(", {kept} of them from an earlier run"),
     };
-    let mut text = format!("{}: {cases} cases{kept}\n", finished.path.display());
+    let mut text = format!(
+        "{}: {}{kept}\n",
+        finished.path.display(),
+        count(cases, "case")
+    );
     // A part says nothing about the whole; `duet merge` and `duet plot` do.
     if args.shard.is_none() {
         text += &follow(args, &experiment, &finished.path, &out, &figures)?;
@@ -134,7 +139,11 @@ fn follow(
     products.texts(out, &report, &plots)?;
     let mut text = format!("{}: report\n", report.display());
     if !drawn.is_empty() {
-        text += &format!("{}: {} figures\n", plots.display(), drawn.len());
+        text += &format!(
+            "{}: {}\n",
+            plots.display(),
+            count(drawn.len() as u64, "figure")
+        );
     }
     Ok(text + &brief(&products.analysis, &products.drawn))
 }
@@ -151,10 +160,12 @@ fn dry(experiment: &Experiment, shard: Option<Shard>) -> Result<(), Failure> {
         seconds => format!("about {:.0} hours", seconds / 3600.0),
     };
     let text = format!(
-        "{}: {cases} cases on {} machines, {rows} schedules, {time} on {} threads\n",
+        "{}: {} on {}, {}, {time} on {}\n",
         experiment.name,
-        experiment.machines.len(),
-        rayon::current_num_threads(),
+        count(cases, "case"),
+        count(experiment.machines.len() as u64, "machine"),
+        count(rows, "schedule"),
+        count(rayon::current_num_threads() as u64, "thread"),
     );
     output::print(text.as_bytes())
 }

@@ -6,6 +6,7 @@ use std::io::{self, BufRead, BufReader, BufWriter, Write};
 use std::path::{Path, PathBuf};
 
 use super::run::{RESULTS, RunError, Shard, Stamp, Store, folder, stem, temporary};
+use crate::units::count;
 
 /// Why shards cannot be joined.
 #[derive(Debug, thiserror::Error)]
@@ -326,8 +327,8 @@ fn join(
     for lines in &sources {
         if !lines.line.is_empty() || lines.number != lines.part.stamp.rows.saturating_add(2) {
             return Err(lines.damaged(&format!(
-                "the shard should have {} rows",
-                lines.part.stamp.rows
+                "the shard should have {}",
+                count(lines.part.stamp.rows, "row")
             )));
         }
     }

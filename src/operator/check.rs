@@ -2,6 +2,7 @@
 
 use super::{Kind, Operator, Shape};
 use crate::units::Bytes;
+use crate::units::count;
 
 /// What is wrong with an operator, a model or a layer.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -48,7 +49,7 @@ pub enum OperatorError {
     )]
     TooLarge { name: &'static str, value: u128 },
     /// Too many or too few ranks.
-    #[error("{kind} on {tp} ranks: use {least} to 65535")]
+    #[error("{kind} on {}: use {least} to 65535", count(u64::from(*tp), "rank"))]
     Ranks { kind: Kind, tp: u32, least: u32 },
 }
 
@@ -245,7 +246,7 @@ mod tests {
         );
         assert_eq!(
             said(bare(Kind::AllReduce, 64, 1)),
-            "all-reduce on 1 ranks: use 2 to 65535"
+            "all-reduce on 1 rank: use 2 to 65535"
         );
         assert!(said(bare(Kind::AllToAll, u64::MAX - 1023, 32)).contains("beyond the largest"));
         assert!(bare(Kind::PointToPoint, 6, 2).is_ok());

@@ -103,6 +103,14 @@ impl Pipeline for Form {
 }
 
 impl Form {
+    /// The same, begun later by so many seconds.
+    pub fn delayed(mut self, seconds: f64) -> Self {
+        for stage in &mut self.stages[..self.len] {
+            stage.before += seconds;
+        }
+        self
+    }
+
     /// The resources.
     pub fn stages(&self) -> &[Stage] {
         &self.stages[..self.len]

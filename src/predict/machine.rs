@@ -13,6 +13,7 @@ use crate::device::Device;
 use crate::operator::{Kind, Operator};
 use crate::strategy::{Choice, Skip};
 use crate::topology::Topology;
+use crate::units::count;
 
 /// A topology with ranks placed on it, in the numbers that closed forms need. Built once.
 #[derive(Clone, Debug)]
@@ -120,7 +121,8 @@ impl Machine {
         let evaluate = |setting: Setting| -> Option<(Form, &Gpu)> {
             let forms = self.gpus.iter().filter_map(|gpu| {
                 let model = Model::new(gpu, net, *terms, operator.dtype, case);
-                Some(((closed.form)(&model, setting)?, gpu))
+                let form: Form = (closed.form)(&model, setting)?;
+                Some((form.delayed(gpu.graph_launch(*terms)), gpu))
             });
             forms.reduce(|a, b| if b.0.seconds() > a.0.seconds() { b } else { a })
         };
@@ -171,8 +173,9 @@ impl Machine {
         }
         if operator.tp != self.ranks {
             return skip(format!(
-                "{} ranks are placed, but the operator has {}",
-                self.ranks, operator.tp
+                "{} placed, but the operator has {}",
+                count(u64::from(self.ranks), "rank"),
+                operator.tp
             ));
         }
         let strategy = choice.strategy();

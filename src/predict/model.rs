@@ -7,6 +7,7 @@ use crate::device::{Costs, DType, Device};
 use crate::operator::{Kind, Operator, Shape};
 use crate::schedule::CollectiveKind;
 use crate::strategy::Choice;
+use crate::units::Seconds;
 
 /// One GPU's constants.
 #[derive(Clone, Debug)]
@@ -22,7 +23,9 @@ pub(super) struct Gpu {
     pub hbm: f64,
     pub per_hbm: f64,
     pub per_elementwise: f64,
-    pub costs: Costs,
+    costs: Costs,
+    /// The same where submissions are part of one graph launch.
+    in_graph: Costs,
 }
 
 impl Gpu {
@@ -38,6 +41,21 @@ impl Gpu {
             per_hbm: 1.0 / device.hbm.get(),
             per_elementwise: 1.0 / device.elementwise.get(),
             costs: device.costs,
+            in_graph: Costs {
+                submit_kernel: Seconds::ZERO,
+                submit_copy: Seconds::ZERO,
+                submit_sync: Seconds::ZERO,
+                ..device.costs
+            },
+        }
+    }
+
+    /// What the host's one launch of everything takes \[s\]; 0 where calls are handed over one by
+    /// one.
+    pub fn graph_launch(&self, terms: Terms) -> f64 {
+        match terms.launch && terms.graph_launch {
+            true => self.costs.submit_graph.get(),
+            false => 0.0,
         }
     }
 
@@ -164,10 +182,10 @@ impl<'a> Model<'a> {
             column: curve.map(|curve| curve.at(n, k)),
             whole: GemmTime::default(),
             net,
-            costs: if terms.launch {
-                &gpu.costs
-            } else {
-                &Costs::FREE
+            costs: match (terms.launch, terms.graph_launch) {
+                (true, false) => &gpu.costs,
+                (true, true) => &gpu.in_graph,
+                (false, _) => &Costs::FREE,
             },
             terms,
             case,
@@ -222,6 +240,11 @@ impl<'a> Model<'a> {
                 0.0
             },
         })
+    }
+
+    /// Whether the host hands calls over one by one.
+    pub const fn submits_calls(&self) -> bool {
+        self.terms.launch && !self.terms.graph_launch
     }
 
     /// The host's time for handing over a copy, a kernel, or a number of waits and signals \[s\].

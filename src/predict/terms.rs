@@ -19,16 +19,20 @@ pub struct Terms {
     /// `compass-paper`: a fusion's stage has Tm/n instead of Tm/(n − 1), as the Compass paper
     /// (arXiv 2609.10549) prints it.
     pub compass_paper: bool,
+    /// `graph-launch`: the host hands the whole operator over as one recorded graph; submissions
+    /// cost that once, in place of a call for every kernel, copy, wait and signal.
+    pub graph_launch: bool,
 }
 
 /// Names of the terms in the order of their fields, as written in `--terms`.
-pub const NAMES: [&str; 6] = [
+pub const NAMES: [&str; 7] = [
     "gemm-curve",
     "stages",
     "contention",
     "launch",
     "overhead",
     "compass-paper",
+    "graph-launch",
 ];
 
 impl Default for Terms {
@@ -40,6 +44,7 @@ impl Default for Terms {
             launch: true,
             overhead: true,
             compass_paper: false,
+            graph_launch: false,
         }
     }
 }
@@ -61,6 +66,7 @@ impl Terms {
         launch: false,
         overhead: false,
         compass_paper: false,
+        graph_launch: false,
     };
 
     /// The paper's model: shares of the unsplit GEMM and of the collective, and the overhead.
@@ -81,6 +87,15 @@ impl Terms {
     pub const fn without_overhead(self) -> Self {
         Self {
             overhead: false,
+            ..self
+        }
+    }
+
+    /// The same terms under a graph launch or a launch call by call.
+    #[must_use]
+    pub const fn launched_as_graph(self, graph_launch: bool) -> Self {
+        Self {
+            graph_launch,
             ..self
         }
     }
@@ -118,7 +133,7 @@ impl Terms {
         Ok(terms)
     }
 
-    fn fields_mut(&mut self) -> [&mut bool; 6] {
+    fn fields_mut(&mut self) -> [&mut bool; 7] {
         [
             &mut self.gemm_curve,
             &mut self.stages,
@@ -126,6 +141,7 @@ impl Terms {
             &mut self.launch,
             &mut self.overhead,
             &mut self.compass_paper,
+            &mut self.graph_launch,
         ]
     }
 }

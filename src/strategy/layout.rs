@@ -11,6 +11,7 @@ use crate::schedule::{
     Buffer, BufferId, Builder, Compute, Extent, GemmKernel, Lane, Mover, Piece, Rank, Role, Slice,
     TensorId,
 };
+use crate::units::count;
 
 /// The lane of GEMMs and reductions.
 pub(super) const COMPUTE: Lane = Lane(0);
@@ -201,7 +202,9 @@ pub(super) fn dims(operator: &Operator) -> Result<(u32, u32, u32), Skip> {
 pub(super) fn cuttable(rows: u32, chunks: u32) -> Result<(), Skip> {
     if chunks > rows {
         return Err(Skip::because(format!(
-            "a shard of {rows} rows cannot be cut into {chunks} chunks"
+            "a shard of {} cannot be cut into {}",
+            count(u64::from(rows), "row"),
+            count(u64::from(chunks), "chunk")
         )));
     }
     Ok(())

@@ -7,6 +7,7 @@ use super::Skip;
 use super::rings::{self, RankRings};
 use crate::schedule::Rank;
 use crate::topology::Topology;
+use crate::units::count;
 
 /// A machine with ranks placed on its GPUs.
 #[derive(Debug)]
@@ -33,8 +34,8 @@ impl<'a> Site<'a> {
     pub(super) fn check(&self, ranks: u32) -> Result<(), Skip> {
         if self.placement.len() != ranks as usize {
             return Err(Skip::because(format!(
-                "{} ranks are placed, but the operator has {ranks}",
-                self.placement.len(),
+                "{} placed, but the operator has {ranks}",
+                count(self.placement.len() as u64, "rank"),
             )));
         }
         let gpus = self.topology.gpus.len();

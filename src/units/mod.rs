@@ -95,3 +95,14 @@ impl Bytes {
         self.0 as f64
     }
 }
+
+/// So many of a thing, in words: `1 row`, `3 rows`.
+///
+/// ```
+/// use duet::units::count;
+/// assert_eq!((count(1, "row"), count(0, "row")), ("1 row".to_owned(), "0 rows".to_owned()));
+/// ```
+pub fn count(number: u64, noun: &str) -> String {
+    let s = if number == 1 { "" } else { "s" };
+    format!("{number} {noun}{s}")
+}

@@ -57,7 +57,7 @@ fn wrong_arguments_are_refused_before_any_gpu_is_asked_for() {
         (
             "gpu test --ranks 2,1".to_owned(),
             2,
-            "1 ranks cannot be tested",
+            "1 rank cannot be tested",
         ),
         ("gpu test --cases 0".to_owned(), 2, "--cases"),
     ];

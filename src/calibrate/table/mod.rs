@@ -186,6 +186,7 @@ fn fill(table: &mut Table, text: &str, found: &mut Diagnostics) {
     if table.rows.is_empty() && found.is_empty() {
         let message = match table.skipped {
             0 => "the file has no rows".to_owned(),
+            1 => "its only row has no time".to_owned(),
             skipped => format!("none of {skipped} rows has a time"),
         };
         let empty = Diagnostic::new(header.span(), message, "expected times below these columns");

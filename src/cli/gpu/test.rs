@@ -16,6 +16,7 @@ use crate::gpu::campaign::{
 };
 use crate::gpu::plan::Path;
 use crate::report::grid::{Grid, Paint, clean, paint};
+use crate::units::count;
 
 /// Limits of a case beyond that of a run: building, lowering, references on the host.
 const ASIDE: u32 = 60;
@@ -67,7 +68,8 @@ struct Report {
 pub fn run(args: &TestArgs) -> Result<(), Failure> {
     if let Some(ranks) = args.ranks.iter().find(|&&ranks| !(2..=64).contains(&ranks)) {
         return Err(Failure::Usage(format!(
-            "error: {ranks} ranks cannot be tested\n  help: give numbers from 2 to 64, e.g. `--ranks 2,4,8`"
+            "error: {} cannot be tested\n  help: give numbers from 2 to 64, e.g. `--ranks 2,4,8`",
+            count(u64::from(*ranks), "rank")
         )));
     }
     let (session, watchdog) = args.gpus.open()?;

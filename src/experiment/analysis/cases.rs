@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use crate::experiment::results::{Results, Row};
 use crate::operator::{Kind, Operator};
+use crate::predict::Terms;
 use crate::sim::LaunchMode;
 use crate::strategy::{self, Choice};
 
@@ -15,7 +16,8 @@ const ROUNDING: f64 = 1e-12;
 pub enum Family {
     /// One after the other.
     Sequential,
-    /// Cut into d smaller operators.
+    /// Cut into smaller GEMMs by the library: d smaller operators, or a GEMM for every partial sum
+    /// that arrives.
     Decomposition,
     /// One kernel whose tiles wait for, or send, their share.
     Fusion,
@@ -37,7 +39,7 @@ impl Family {
     fn of(strategy: &str) -> Self {
         match strategy {
             "sequential" => Self::Sequential,
-            "interdecom" => Self::Decomposition,
+            "interdecom" | "ring-accumulate" => Self::Decomposition,
             name if name.starts_with("fusion-") => Self::Fusion,
             _ => Self::Other,
         }
@@ -101,6 +103,11 @@ impl Case {
             }
         }
         classes
+    }
+
+    /// The terms of a closed form under the case's launch.
+    pub fn terms(&self, terms: &Terms) -> Terms {
+        terms.launched_as_graph(self.launch == LaunchMode::Graph)
     }
 
     /// The fastest; the first of equals.

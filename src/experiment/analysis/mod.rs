@@ -238,7 +238,8 @@ fn judged(
         };
         let selector = slot.get_or_insert_with(|| {
             let (kind, dtype) = (case.operator.kind, case.operator.dtype);
-            Selector::new(machine, kind, dtype, &model.terms, &model.parameters)
+            let terms = case.terms(&model.terms);
+            Selector::new(machine, kind, dtype, &terms, &model.parameters)
         });
         let selection = selector.choose(m, n, k);
         let pick = selection.pick.to_string();
@@ -286,8 +287,8 @@ fn workloads(
         workload.form = runs.find_map(|run| {
             let decomposed = run.pieces.is_some_and(|d| d > 1);
             let machine = machines.of(case).filter(|_| decomposed)?;
-            let (terms, parameters) = (&model.terms, &model.parameters);
-            let found = machine.predict(&case.operator, &run.choice, terms, parameters);
+            let (terms, parameters) = (case.terms(&model.terms), &model.parameters);
+            let found = machine.predict(&case.operator, &run.choice, &terms, parameters);
             found.ok()?.decomposition
         });
         Some(workload)

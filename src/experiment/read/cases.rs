@@ -16,6 +16,7 @@ use crate::input::{Diagnostic, Diagnostics};
 use crate::operator::{Kind, Operator};
 use crate::strategy::Choice;
 use crate::topology::Topology;
+use crate::units::count;
 
 /// A grid being multiplied out.
 struct Expansion<'d, 'n> {
@@ -102,7 +103,11 @@ fn fits(
     let gpus = topology.gpus.len();
     match shared {
         None if tp as usize > gpus => {
-            let message = format!("{tp} ranks on the {gpus} GPUs of `{name}`");
+            let message = format!(
+                "{} on the {} of `{name}`",
+                count(u64::from(tp), "rank"),
+                count(gpus as u64, "GPU")
+            );
             Err(node.wrong(message, "too many").help(format!(
                 "use {gpus} or less, a larger topology, a grid of its own for it, or let ranks share GPUs with `gpus`"
             )))

@@ -16,6 +16,7 @@ pub use csv::{header, identity, line, record};
 
 use crate::operator::Operator;
 use crate::sim::LaunchMode;
+use crate::units::count;
 
 /// Columns before the set paths, between them and the axes, and after the axes.
 pub(crate) const HEAD: [&str; 3] = ["grid", "case", "topology"];
@@ -142,7 +143,7 @@ pub enum ResultsError {
         strategy: String,
     },
     /// Rows were lost or added.
-    #[error("`{path}` has {rows} rows, not the {expected} that were written")]
+    #[error("`{path}` has {}, not the {expected} that were written", count(*rows as u64, "row"))]
     Rows {
         path: String,
         rows: u64,

@@ -6,6 +6,7 @@
 //! to, so that rows of two experiments never meet in one file. When all cases are there, the file
 //! is renamed to `results.csv`.
 
+mod model;
 mod perform;
 mod resume;
 mod shard;

@@ -5,6 +5,7 @@ use std::path::Path;
 
 use serde::{Deserialize, Serialize};
 
+use super::model::FINGERPRINT;
 use super::{Layout, Shard};
 use crate::experiment::Experiment;
 use crate::experiment::results::{self, Outcome};
@@ -19,6 +20,9 @@ pub struct Stamp {
     pub format: u32,
     /// Version of Duet that performed it.
     pub duet: String,
+    /// The model that it performed it with; of several under one version.
+    #[serde(default)]
+    pub model: String,
     /// The experiment's name and file.
     pub experiment: String,
     pub file: String,
@@ -39,6 +43,7 @@ impl Stamp {
         Self {
             format: FORMAT,
             duet: env!("CARGO_PKG_VERSION").to_owned(),
+            model: FINGERPRINT.to_owned(),
             experiment: experiment.name.clone(),
             file: experiment.file.display().to_string(),
             fingerprint: fingerprint(experiment),
@@ -73,12 +78,13 @@ impl Stamp {
     }
 }
 
-/// Everything that results depend on, hashed: the version, each machine with all its numbers, and
-/// each row's identity.
+/// Everything that results depend on, hashed: the version and the model, each machine with all its
+/// numbers, and each row's identity.
 fn fingerprint(experiment: &Experiment) -> String {
     let mut hash = Fingerprint::default();
     // Hashing cannot fail.
-    let _ = writeln!(hash, "{FORMAT} {}", env!("CARGO_PKG_VERSION"));
+    let version = env!("CARGO_PKG_VERSION");
+    let _ = writeln!(hash, "{FORMAT} {version} {FINGERPRINT}");
     let header = results::header(&experiment.sets, &experiment.axes);
     let _ = writeln!(hash, "{header:?}");
     for machine in &experiment.machines {

@@ -162,6 +162,10 @@ impl Store {
                 "Duet {}, and this is {}",
                 other.duet, stamp.duet
             ))),
+            Some(other) if other.model != stamp.model => Err(changed(format!(
+                "Duet {} with another model of the machine, whose times differ",
+                other.duet
+            ))),
             Some(other) => Err(changed(format!(
                 "`{}` as it was before its grid or a topology changed ({} cases then, {} now)",
                 other.experiment, other.cases, stamp.cases

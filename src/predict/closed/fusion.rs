@@ -78,7 +78,7 @@ pub(super) fn with_host<P: Pipeline>(
     syncs: f64,
     after: f64,
 ) -> P {
-    if !model.terms.launch {
+    if !model.submits_calls() {
         return form;
     }
     let work = model.submits(copies, 0.0, syncs);

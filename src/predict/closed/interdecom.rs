@@ -45,7 +45,7 @@ pub(in crate::predict) fn form<P: Pipeline>(model: &Model<'_>, setting: Setting)
             piece.collective,
         )
     };
-    if !model.terms.launch {
+    if !model.submits_calls() {
         return Some(form);
     }
     // The host hands over every piece's kernels or copies with their waits and signals.

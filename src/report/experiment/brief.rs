@@ -3,6 +3,7 @@
 use crate::experiment::analysis::{Analysis, Family};
 use crate::experiment::{milliseconds, percent};
 use crate::report::figures::Drawn;
+use crate::units::count;
 
 /// What was found, in a few lines.
 pub fn brief(analysis: &Analysis, drawn: &Drawn) -> String {
@@ -39,8 +40,8 @@ pub fn brief(analysis: &Analysis, drawn: &Drawn) -> String {
     }
     if !analysis.unsimulated.is_empty() {
         text += &format!(
-            "selector, not judged: {} cases in which its choice was not simulated\n",
-            analysis.unsimulated.len()
+            "selector, not judged: {} in which its choice was not simulated\n",
+            count(analysis.unsimulated.len() as u64, "case")
         );
     }
     for family in super::models::FAMILIES {

@@ -30,7 +30,7 @@ pub(super) fn errors(analysis: &Analysis) -> String {
          has a row of its own.\nThe extended form has its constants from where the simulator has \
          them, the GPU profile and the topology: a\nsmall error there says that the closed form \
          repeats the simulator, not that either is right.\nThe compass form gives a step of a \
-         fusion Tm/(n − 1), where the paper prints Tm/n.\n\n{}",
+         fusion Tm/(n − 1); compass-paper is the same with Tm/n, as the paper prints it.\n\n{}",
         table.draw()
     )
 }

@@ -1,6 +1,6 @@
 //! What a predicted d gains over d = 4, and what the best d would.
 
-use super::{Figure, Picture, caption, machines, one};
+use super::{Figure, Picture, axis_words, caption, machines, one};
 use crate::experiment::analysis::Analysis;
 use crate::report::plot::{Axis, Lines, Look, Panel, Quantity, Series};
 
@@ -42,17 +42,18 @@ fn draw(analysis: &Analysis) -> Result<Vec<Picture>, String> {
             marks: Vec::new(),
         }
     });
+    let (words, title) = axis_words(&axis);
     let lines = Lines {
         caption: caption(
             analysis,
             "Speed-up of choosing d over a fixed d = 4",
             format!(
-                "Geometric mean of T(4)/T(d) over all cases with the same {axis}; d = 1 is \
+                "Geometric mean of T(4)/T(d) over all cases with the same {words}; d = 1 is \
                  sequential; {}",
                 machines(analysis)
             ),
         ),
-        x: Axis::log2(&axis, Quantity::Number),
+        x: Axis::log2(&title, Quantity::Number),
         y: Axis::linear("speed-up over d = 4", Quantity::Factor).spanning(&[1.0]),
         panels: panels.collect(),
         columns: groups.len().min(2),

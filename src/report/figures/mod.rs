@@ -141,6 +141,21 @@ fn short(value: u64) -> String {
     }
 }
 
+/// What an axis of an experiment counts, in words and as the title of an axis with its unit; one
+/// that is not known by its name is called as the file calls it.
+fn axis_words(name: &str) -> (&str, String) {
+    let (words, unit) = match name {
+        "seq" => ("sequence length", "tokens"),
+        "hidden" => ("hidden size", "elements"),
+        "batch" => ("batch", "sequences"),
+        "m" => ("rows m", "elements"),
+        "n" => ("columns n", "elements"),
+        "k" => ("depth k", "elements"),
+        name => return (name, name.to_owned()),
+    };
+    (words, format!("{words} ({unit})"))
+}
+
 /// The machines of the main cases, for a subtitle.
 fn machines(analysis: &Analysis) -> String {
     let mut names: Vec<String> = analysis

@@ -1,6 +1,6 @@
 //! Time of every strategy, relative to sequential, against each axis of the grid.
 
-use super::{Figure, Picture, caption, machines};
+use super::{Figure, Picture, axis_words, caption, machines};
 use crate::experiment::analysis::statistics::geomean;
 use crate::experiment::analysis::{Analysis, Case, Group};
 use crate::report::plot::{Axis, Lines, Panel, Quantity, Series};
@@ -37,16 +37,17 @@ fn picture(analysis: &Analysis, axis: &str, values: &[u64]) -> Picture {
         series: series(analysis, group, axis, values),
         marks: Vec::new(),
     });
+    let (words, title) = axis_words(axis);
     let lines = Lines {
         caption: caption(
             analysis,
             "Time of each strategy, relative to sequential",
             format!(
-                "Geometric mean over all cases with the same {axis}; parameters (d) at their best; {}",
+                "Geometric mean over all cases with the same {words}; parameters at their best; {}",
                 machines(analysis)
             ),
         ),
-        x: Axis::log2(axis, Quantity::Number),
+        x: Axis::log2(&title, Quantity::Number),
         y: Axis::from_zero("time / sequential", Quantity::Factor),
         panels: panels.collect(),
         columns: groups.len().min(2),

@@ -1,6 +1,6 @@
 //! Who wins, over two axes: by the simulator, and by the selector.
 
-use super::{Figure, Picture, caption, machines, short};
+use super::{Figure, Picture, axis_words, caption, machines, short};
 use crate::experiment::analysis::selection::{Judged, LEVEL};
 use crate::experiment::analysis::{Analysis, Case, Group, Run};
 use crate::report::plot::{Category, CategoryMap, Cell, Look, MapPanel};
@@ -113,17 +113,13 @@ fn map<'a>(
     };
     let groups = analysis.groups();
     CategoryMap {
-        caption: caption(
-            analysis,
-            title,
-            format!(
-                "{by}; in each cell its speed-up over sequential in the simulator (≈: another \
-                 strategy is level within 1 %); {}",
-                machines(analysis)
-            ),
-        ),
-        x_label: x.to_owned(),
-        y_label: y.to_owned(),
+        caption: caption(analysis, title, format!("{by}; {}", machines(analysis))),
+        texts:
+            "in each cell its speed-up over sequential in the simulator, and d of a decomposition \
+                (≈: another strategy is level within 1 %)"
+                .to_owned(),
+        x_label: axis_words(x).1,
+        y_label: axis_words(y).1,
         x: xs.iter().map(|value| short(*value)).collect(),
         y: ys.iter().map(|value| short(*value)).collect(),
         categories: classes

@@ -353,12 +353,15 @@ fn change(before: f64, after: f64, unit: f64) -> String {
     format!("{} {}", digits(before * unit, 3), paint(&after_text))
 }
 
-/// So many significant digits, none beyond a thousandth.
+/// So many significant digits, none beyond a thousandth; two of what is smaller than that.
 fn digits(value: f64, significant: i32) -> String {
     if value == 0.0 {
         return "0".to_owned();
     }
-    let magnitude = value.abs().log10().floor() as i32;
-    let decimals = (significant - 1 - magnitude).clamp(0, 3) as usize;
-    format!("{value:.decimals$}")
+    let decimals = match value.abs().log10().floor() as i32 {
+        magnitude if magnitude >= -3 => (significant - 1 - magnitude).clamp(0, 3),
+        magnitude if magnitude >= -6 => 1 - magnitude,
+        _ => return format!("{value:.1e}"),
+    };
+    format!("{value:.*}", decimals as usize)
 }

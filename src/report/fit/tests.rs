@@ -88,3 +88,18 @@ fn overheads_and_what_they_buy() {
         "{judged}"
     );
 }
+
+#[test]
+fn small_numbers_keep_digits() {
+    for (value, text) in [
+        (12.5, "12.50"),
+        (0.0314, "0.031"),
+        (0.000_421, "0.00042"),
+        (0.000_001_9, "0.0000019"),
+        (-0.000_421, "-0.00042"),
+        (1.94e-8, "1.9e-8"),
+        (0.0, "0"),
+    ] {
+        assert_eq!(super::digits(value, 4), text);
+    }
+}

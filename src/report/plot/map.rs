@@ -33,6 +33,8 @@ pub struct MapPanel {
 #[derive(Clone, Debug, PartialEq)]
 pub struct CategoryMap {
     pub caption: Caption,
+    /// What the texts in the cells say; added to the subtitle where they fit.
+    pub texts: String,
     pub x_label: String,
     pub y_label: String,
     /// Names of the columns, left to right.
@@ -85,18 +87,22 @@ impl CategoryMap {
         let row = head + high + frame::BELOW + 10.0;
         let rows = panels.len().div_ceil(columns) as f64;
         let body = frame::Y_TITLE + rows * row - 10.0 + frame::X_TITLE;
+        let gutter = self.gutter();
+        let across = page::across().width() - gutter;
+        let step = (across + GAP) / columns as f64;
+        let write = self.texts_fit(step - GAP);
+        let mut caption = self.caption.clone();
+        if write && !self.texts.is_empty() {
+            caption.subtitle = format!("{}; {}", caption.subtitle, self.texts);
+        }
         let sheet = Sheet {
-            caption: &self.caption,
+            caption: &caption,
             note: String::new(),
             legend,
             width: page::WIDTH,
             body,
         };
         sheet.draw(|canvas, area| {
-            let widest = self.y.iter().map(|name| text::width(name, TICK, false));
-            let gutter = (widest.fold(0.0, f64::max) + 8.0).min(area.width() * 0.3);
-            let wide = area.width() - gutter;
-            let step = (wide + GAP) / columns as f64;
             frame::y_title(canvas, &self.y_label, area);
             let mut last = area;
             for (i, panel) in panels.iter().enumerate() {
@@ -109,7 +115,7 @@ impl CategoryMap {
                     right: left + step - GAP,
                     bottom: top + head + high,
                 };
-                self.cells(canvas, panel, plot);
+                self.cells(canvas, panel, plot, write);
                 if i % columns == 0 {
                     self.row_names(canvas, plot, gutter - 8.0);
                 }
@@ -127,21 +133,33 @@ impl CategoryMap {
         })
     }
 
+    /// Room for the names of the rows \[px\].
+    fn gutter(&self) -> f64 {
+        let widest = self.y.iter().map(|name| text::width(name, TICK, false));
+        (widest.fold(0.0, f64::max) + 8.0).min(page::across().width() * 0.3)
+    }
+
+    /// Whether every text fits its cell in panels of this width: texts of some cells only would look
+    /// like a message of their own.
+    fn texts_fit(&self, width: f64) -> bool {
+        let wide = width / self.x.len().max(1) as f64;
+        let fits = |cell: &Cell| text::width(&cell.text, SMALL, false) + 4.0 <= wide;
+        let cells = self.panels.iter().flat_map(|panel| &panel.cells);
+        cells.flatten().flatten().all(fits)
+    }
+
     fn wins(&self, category: usize) -> bool {
         let cells = self.panels.iter().flat_map(|panel| &panel.cells).flatten();
         cells.flatten().any(|cell| cell.category == category)
     }
 
-    fn cells(&self, canvas: &mut Canvas<'_>, panel: &MapPanel, plot: Area) {
+    fn cells(&self, canvas: &mut Canvas<'_>, panel: &MapPanel, plot: Area, write: bool) {
         if self.x.is_empty() || self.y.is_empty() {
             canvas.fill_box(plot, EMPTY, 1.0);
             frame::nothing(canvas, plot);
             return;
         }
         let wide = plot.width() / self.x.len() as f64;
-        // Texts of some cells only would look like a message of their own.
-        let fits = |cell: &Cell| text::width(&cell.text, SMALL, false) + 4.0 <= wide;
-        let write = panel.cells.iter().flatten().flatten().all(fits);
         for row in 0..self.y.len() {
             for column in 0..self.x.len() {
                 let cell = panel.cells.get(row).and_then(|cells| cells.get(column));
@@ -209,4 +227,22 @@ pub(super) fn inscribe(canvas: &mut Canvas<'_>, words: &str, area: Area, colour:
         (area.top + area.bottom) / 2.0 + text::CAPITAL * SMALL / 2.0,
     );
     canvas.text(words, at, Align::Centre, kind);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::samples::winners;
+
+    #[test]
+    fn the_subtitle_speaks_of_texts_where_they_stand() {
+        let speaks = |svg: &str| svg.contains("speed-up over");
+        let mut map = winners();
+        assert!(speaks(&map.draw()));
+        let cells = map.panels.iter_mut().flat_map(|panel| &mut panel.cells);
+        for cell in cells.flatten().flatten() {
+            cell.text += " and by how much";
+        }
+        let svg = map.draw();
+        assert!(!speaks(&svg) && !svg.contains("by how much"));
+    }
 }

@@ -272,6 +272,7 @@ impl Mess {
         };
         let map = CategoryMap {
             caption: self.caption(),
+            texts: self.word(6),
             x_label: self.word(3),
             y_label: self.word(4),
             x: self.words[..columns].to_vec(),
