@@ -143,7 +143,7 @@ pub enum ResultsError {
         strategy: String,
     },
     /// Rows were lost or added.
-    #[error("`{path}` has {}, not the {expected} that were written", count(*rows as u64, "row"))]
+    #[error("`{path}` has {}, not the {expected} that were written", count(*rows, "row"))]
     Rows {
         path: String,
         rows: u64,
