@@ -96,12 +96,21 @@ pub fn rates(lab: &Lab<'_>, book: &Book<'_>) -> Result<(), GpuError> {
     Ok(())
 }
 
-/// Clock and power after sustained GEMMs.
+/// The clock of samples, and clock and power after sustained GEMMs.
 pub fn clocks(lab: &Lab<'_>, book: &Book<'_>) -> Result<(), GpuError> {
     let reference = Ready::new(lab, 0, [EDGE; 3])?;
     let unit = &lab.units[0];
     let pci = &unit.gpu.attributes().pci;
     let (mut clocks, mut watts, mut counted) = (Vec::new(), Vec::new(), Vec::new());
+    let mut rested = Vec::new();
+    for _ in 0..lab.reps(3, 12) {
+        let out = unit.stage.region().cut(0, 16)?;
+        let count = Duration::from_micros(200);
+        lab.time(0, |s| unit.kernels.clock_rate(s, count, out))?;
+        rested.push(clock(lab)?);
+    }
+    book.raw("clock of a sample", 0.0, "Hz", &rested);
+    book.fact("clock.rested", Estimate::median(&rested));
     for _ in 0..lab.reps(3, 12) {
         let stream = &unit.streams[0];
         for _ in 0..20 {
@@ -118,8 +127,7 @@ pub fn clocks(lab: &Lab<'_>, book: &Book<'_>) -> Result<(), GpuError> {
         unit.kernels
             .clock_rate(stream, Duration::from_micros(200), out)?;
         lab.finish()?;
-        let word = |i| Ok::<f64, GpuError>(f64::from(unit.stage.load(i)?));
-        counted.push(word(0)? / word(2)?.max(1.0) * 1e9);
+        counted.push(clock(lab)?);
     }
     book.raw("clock under GEMMs", 0.0, "Hz", &clocks);
     book.raw("clock counted right after", 0.0, "Hz", &counted);
@@ -128,4 +136,10 @@ pub fn clocks(lab: &Lab<'_>, book: &Book<'_>) -> Result<(), GpuError> {
     book.fact("clock.after", Estimate::median(&counted));
     book.fact("power.load", Estimate::median(&watts));
     Ok(())
+}
+
+/// What the kernel that counts cycles left in pinned memory \[Hz\].
+fn clock(lab: &Lab<'_>) -> Result<f64, GpuError> {
+    let word = |i| Ok::<f64, GpuError>(f64::from(lab.units[0].stage.load(i)?));
+    Ok(word(0)? / word(2)?.max(1.0) * 1e9)
 }

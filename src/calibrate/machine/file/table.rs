@@ -63,7 +63,7 @@ pub fn write(
         spreads.sort_by(f64::total_cmp);
         let spread = spreads[spreads.len() / 2];
         words = format!(
-            "measured, medians in a row behind a first one, slowest GPU, cuBLASLt's first algorithm, n={n} or more each, 95 % within {} % (median of shapes); random data, after 3 ms of products",
+            "measured, medians in a row behind a first one, slowest GPU, cuBLASLt's first algorithm, n={n} or more each, 95 % within {} % (median of shapes); random data, GPUs rested before each sample",
             digits(100.0 * spread)
         );
     }
