@@ -9,7 +9,7 @@ use crate::gpu::GpuError;
 pub const SECTION: Section = Section {
     name: "copies",
     about: "copies between GPUs",
-    share: 3,
+    share: 4,
     run,
 };
 

@@ -89,24 +89,19 @@ fn run(lab: &Lab<'_>, book: &Book<'_>) -> Result<(), GpuError> {
     let mut rng = fastrand::Rng::with_seed(11);
     let mut order: Vec<usize> = (0..shapes.len()).collect();
     let mut times = vec![vec![Times::default(); lab.units.len()]; shapes.len()];
-    // The first round warms up. A round that the time does not suffice for is left out of no shape
-    // in particular.
-    let mut round = 0;
-    'rounds: while round <= lab.reps(3, 30) {
+    // A round that the time does not suffice for is left out of no shape in particular.
+    'rounds: for round in 0..lab.reps(3, 30) {
         rng.shuffle(&mut order);
         for &shape in &order {
             let found = sample(lab, &shapes[shape])?;
-            if round > 0 {
-                for (times, (alone, each)) in times[shape].iter_mut().zip(found) {
-                    times.alone.push(alone);
-                    times.in_a_row.extend(each);
-                }
+            for (times, (alone, each)) in times[shape].iter_mut().zip(found) {
+                times.alone.push(alone);
+                times.in_a_row.extend(each);
             }
-            if round > 1 && book.spent() {
+            if round > 0 && book.spent() {
                 break 'rounds;
             }
         }
-        round += 1;
     }
     keep(book, &shapes, &times);
     Ok(())
