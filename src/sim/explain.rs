@@ -18,7 +18,8 @@
 //! min(Tc, Tm)/d, the C/d of the closed form. Exposed communication is what communication takes
 //! beyond all compute even under perfect overlap.
 
-use super::{LaunchMode, Options, SimError, Terms, simulate};
+use super::cost::run_start;
+use super::{LaunchMode, Options, SimError, Submission, Terms, simulate};
 use crate::device::gemm::gemm;
 use crate::operator::{Kind, Operator, Shape};
 use crate::schedule::{Schedule, Work};
@@ -158,9 +159,10 @@ pub fn unsplit_gemm(
                 dtype: operator.dtype,
             })?;
         let c = &device.costs;
-        let submit = match options.launch {
-            LaunchMode::Stream => c.submit_kernel.get(),
-            LaunchMode::Graph => c.submit_graph.get(),
+        let submit = match (options.submission, options.launch) {
+            (Submission::Beforehand, _) => run_start(c, options),
+            (Submission::Along, LaunchMode::Stream) => c.submit_kernel.get(),
+            (Submission::Along, LaunchMode::Graph) => c.submit_graph.get(),
         };
         let start = submit + c.kernel_start.get();
         slowest = slowest.max(start + ranks as f64 * time.seconds);

@@ -5,6 +5,8 @@ mod collective;
 mod compute;
 mod start;
 
+pub(super) use start::run_start;
+
 use super::Options;
 use super::fluid::Usage;
 use super::machine::Machine;

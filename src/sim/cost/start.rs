@@ -4,8 +4,23 @@
 use super::Costs;
 use crate::schedule::{Mover, Via};
 use crate::sim::waits::Signals;
-use crate::sim::{LaunchMode, Submission};
+use crate::sim::{LaunchMode, Options, Submission};
 use crate::units::Seconds;
+
+/// When the first tasks may begin of a run that was handed over beforehand [s].
+pub fn run_start(costs: &crate::device::Costs, options: &Options) -> f64 {
+    match (options.submission, options.launch) {
+        (Submission::Along, _) => 0.0,
+        (Submission::Beforehand, LaunchMode::Graph) => {
+            costs.more.run_graph.map_or(0.0, Seconds::get)
+        }
+        // Every queue awaits the start event first.
+        (Submission::Beforehand, LaunchMode::Stream) => costs
+            .more
+            .run
+            .map_or(0.0, |run| run.get() + costs.event.get()),
+    }
+}
 
 impl Costs<'_> {
     /// A cost of graphs where one is stated and the run is a graph.
@@ -62,18 +77,12 @@ impl Costs<'_> {
             + each(before.flag_waits, more.flag_wait)
     }
 
-    /// When the first tasks of a run may begin that was handed over beforehand [s].
+    /// When the first tasks on `gpu` may begin of a run that was handed over beforehand [s].
     pub fn run_start(&self, gpu: u32) -> f64 {
-        let c = &self.device(gpu).costs;
-        let stated = match (self.options.submission, self.options.launch) {
-            (Submission::Along, _) => None,
-            (Submission::Beforehand, LaunchMode::Graph) => c.more.run_graph,
-            (Submission::Beforehand, LaunchMode::Stream) => {
-                // Every queue awaits the start event first.
-                (c.more.run).map(|run| Seconds::of(run.get() + c.event.get()))
-            }
-        };
-        stated.map_or(0.0, |run| self.fixed(run))
+        self.fixed(Seconds::of(run_start(
+            &self.device(gpu).costs,
+            &self.options,
+        )))
     }
 
     /// From a mover of `gpu` being told to its first byte, latency of the way not counted; `behind`:

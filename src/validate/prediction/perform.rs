@@ -9,8 +9,8 @@ use crate::experiment::judge::{Trial, settled};
 use crate::input::Fingerprint;
 use crate::operator::{Kind, Operator};
 use crate::predict::{self, Parameters, Selector, Terms};
-use crate::schedule::{Schedule, TaskId, Work};
-use crate::sim::{self, Options};
+use crate::schedule::{Schedule, TaskId, Work, lowered};
+use crate::sim::{self, Executed};
 use crate::strategy::{self, Site};
 use crate::topology::Topology;
 use crate::topology::paths::with_path;
@@ -111,11 +111,20 @@ impl Place<'_> {
         Trial {
             site,
             operator: self.group.operator,
-            options: Options {
-                launch: self.group.launch,
-                ..Options::default()
-            },
+            options: self.executed(true).options(),
             verify_up_to: 0,
+        }
+    }
+
+    /// How the GPUs perform it; `library`: by the collective library where it can.
+    fn executed(&self, library: bool) -> Executed {
+        Executed {
+            launch: self.group.launch,
+            lowered: lowered::Options {
+                library,
+                ..lowered::Options::default()
+            },
+            record: false,
         }
     }
 
@@ -167,15 +176,17 @@ impl Place<'_> {
         }
     }
 
-    /// The schedule of a strategy or reference; `None` for a product alone.
+    /// What the GPUs perform for a strategy or reference; `None` for a product alone.
     fn schedule(&self, subject: &Subject, site: &Site<'_>) -> Result<Option<Schedule>, String> {
-        let build = |strategy: &str| {
+        let build = |strategy: &str, library: bool| {
             let choice = strategy::parse(strategy).map_err(|error| error.to_string())?;
-            self.trial(site).build(&choice).map(Some)
+            let schedule = self.trial(site).build(&choice)?;
+            let lowered = lowered::lower(&schedule, &self.executed(library).lowered);
+            Ok(Some(lowered.schedule))
         };
         match subject {
-            Subject::Strategy(strategy) => build(strategy),
-            Subject::Reference(Reference::SequentialCopies) => build("interdecom:d=1,comm=direct"),
+            Subject::Strategy(strategy) => build(strategy, true),
+            Subject::Reference(Reference::SequentialCopies) => build("sequential", false),
             Subject::Reference(Reference::Gemm) => Ok(None),
             Subject::Reference(Reference::Copy) => {
                 let tp = self.group.operator.tp;
