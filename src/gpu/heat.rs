@@ -145,7 +145,8 @@ impl Pace {
     }
 }
 
-fn rest_after(busy: Duration) -> Duration {
+/// How long GPUs rest that were busy for so long.
+pub fn rest_after(busy: Duration) -> Duration {
     REST.max(busy.mul_f64(REST_BY_BUSY))
 }
 

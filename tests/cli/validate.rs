@@ -74,7 +74,7 @@ fn a_dry_run_says_what_it_takes() {
     let text = stdout(&format!("validate {PILOT} --dry-run"));
     assert!(text.starts_with("grid "), "{text}");
     assert!(
-        text.contains("40 rounds, each measurement after 3 ms of heating: about "),
+        text.contains("40 rounds, each measurement after a rest and 0.4 ms of heating: about "),
         "{text}"
     );
     assert!(text.contains("on 2 GPUs\nmost memory: "), "{text}");

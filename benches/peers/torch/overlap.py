@@ -7,7 +7,7 @@ Each round measures every case three times, in an order that turns: Duet's choic
 (`duet compare` names it before anything is measured, `duet gpu serve` performs it), NCCL and then
 cuBLAS (`all_gather_into_tensor` and `torch.mm`, or the other way round), and PyTorch's
 `fused_all_gather_matmul` and `fused_matmul_reduce_scatter` of symmetric memory. All follow the same
-heating, a product of 8192 x 8192 x 8192 for about 3 ms; while one measures, the others have nothing
+heating, a product of 4096 x 4096 x 4096 for about 3 ms; while one measures, the others have nothing
 running. NVLink multicast is off for all of them.
 Results of the fused calls are compared with NCCL's and cuBLAS's first. Printed are medians of ratios
 over rounds and their geometric means by operator: above 1, Duet is faster.
@@ -63,7 +63,7 @@ def worker(rank):
     def draw(rows, cols):
         return torch.randn(rows, cols, device="cuda").to(bf16)
 
-    hot = [draw(8192, 8192) for _ in range(3)]
+    hot = [draw(4096, 4096) for _ in range(3)]
     begin, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))
 
     def timed(work, repeats):

@@ -82,7 +82,7 @@ fn words(wanted: &Wanted) -> String {
     let both = wanted.chosen.iter().zip(&wanted.estimates);
     let largest = both.clone().max_by_key(|(_, estimate)| estimate.memory);
     let mut text = format!(
-        "{} rounds, each measurement after {} ms of heating: about {} on {} GPUs\n",
+        "{} rounds, each measurement after a rest and {} ms of heating: about {} on {} GPUs\n",
         measure.rounds,
         measure.warm.as_secs_f64() * 1e3,
         duration(wanted.seconds()),

@@ -1,19 +1,24 @@
 //! What measuring a group takes, foreseen without GPUs: memory by its plans, time by the simulator.
 
+use std::time::Duration;
+
 use super::variant::variants;
 use crate::experiment::Measure;
 use crate::gpu::compare::Checker;
 use crate::gpu::exec::memory;
+use crate::gpu::heat::rest_after;
 use crate::sim::{self, Options};
 use crate::topology::Topology;
 use crate::validate::cases::Planned;
 
-/// Seconds of a sample beside its heating and its makespan: submission, barrier, polling.
+/// Seconds of a sample beside rest, heating and makespan: submission, barrier, polling.
 pub const SAMPLE: f64 = 0.4e-3;
 /// Seconds of a group beside its samples, and of one of its cases: building, taking memory, first
 /// calls, checking.
 pub const GROUP: f64 = 0.15;
 const CASE: f64 = 0.08;
+/// Seconds that no makespan is longer than.
+const DAY: f64 = 86_400.0;
 /// Bytes of a GPU that are taken by the driver, the libraries and the heating.
 pub const BASE: u64 = 3 << 30;
 
@@ -86,7 +91,12 @@ pub fn estimate(planned: &Planned, topology: &Topology, measure: &Measure) -> Es
             false => None,
         };
         let makespan = makespan.or(gemm).unwrap_or(0.0);
-        let sample = measure.warm.as_secs_f64() + makespan + SAMPLE;
+        let busy = measure.warm.as_secs_f64() + makespan;
+        let rest = match measure.warm.is_zero() {
+            true => 0.0,
+            false => rest_after(Duration::from_secs_f64(busy.min(DAY))).as_secs_f64(),
+        };
+        let sample = rest + busy + SAMPLE;
         found.seconds += CASE + f64::from(measure.rounds + 3) * sample;
     }
     let most = needed.into_iter().max().unwrap_or(0);
