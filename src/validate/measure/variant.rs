@@ -120,7 +120,7 @@ grids:
     {ranks}
     launch: {launch}
     operators: [{{ op: ag-gemm, m: 1024, n: 1024, k: 1024 }}]
-    strategies: [sequential, 'interdecom:d=2,comm=direct', 'fusion-ring', 'interdecom:d=512,comm=direct']
+    strategies: [sequential, 'interdecom:d=2,comm=direct', 'fusion-ring', 'interdecom:d=2048,comm=direct']
 "
         );
         let experiment = parse(&text, "one.yaml", &[]).unwrap();
@@ -146,8 +146,9 @@ grids:
         assert!(!variants[0].computes() && variants[2].computes());
         let last = variants.last().unwrap();
         assert!(
-            last.prepared.as_ref().unwrap_err().contains("512"),
-            "{last:?}"
+            last.prepared.as_ref().unwrap_err().contains("2048"),
+            "{}",
+            last.case
         );
     }
 
