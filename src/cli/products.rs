@@ -11,7 +11,6 @@ use crate::experiment::results::Results;
 use crate::experiment::{self, Experiment};
 use crate::report::experiment::{markdown, summary};
 use crate::report::figures::{self, Drawn, Figure};
-use crate::report::png;
 
 /// Pixels of a bitmap per pixel of a drawing.
 const SCALE: f64 = 2.0;
@@ -73,27 +72,9 @@ impl Products {
     /// Writes the figures into `folder`, with bitmaps if `png`; returns the paths.
     ///
     /// # Errors
-    /// [`Failure::Input`] when a file cannot be written.
+    /// As [`write_pictures`].
     pub fn plots(&self, folder: &Path, png: bool) -> Result<Vec<PathBuf>, Failure> {
-        if self.drawn.pictures.is_empty() {
-            return Ok(Vec::new());
-        }
-        make(folder)?;
-        let mut written = Vec::new();
-        for picture in &self.drawn.pictures {
-            let path = folder.join(format!("{}.svg", picture.stem));
-            write_file(&path, picture.svg.as_bytes())?;
-            written.push(path);
-            if png {
-                let path = folder.join(format!("{}.png", picture.stem));
-                let bytes = png::render(&picture.svg, SCALE).map_err(|error| {
-                    Failure::Internal(format!("error: {}: {error}", picture.stem))
-                })?;
-                write_file(&path, &bytes)?;
-                written.push(path);
-            }
-        }
-        Ok(written)
+        write_pictures(&self.drawn, folder, png)
     }
 
     /// Writes `params.yaml` and `summary.json` into `out` and the report to `report`, which finds
@@ -119,6 +100,31 @@ impl Products {
     }
 }
 
+/// Writes figures into `folder`, with bitmaps if `png`; returns the paths.
+///
+/// # Errors
+/// [`Failure::Input`] when a file cannot be written.
+pub fn write_pictures(drawn: &Drawn, folder: &Path, png: bool) -> Result<Vec<PathBuf>, Failure> {
+    if drawn.pictures.is_empty() {
+        return Ok(Vec::new());
+    }
+    make(folder)?;
+    let mut written = Vec::new();
+    for picture in &drawn.pictures {
+        let path = folder.join(format!("{}.svg", picture.stem));
+        write_file(&path, picture.svg.as_bytes())?;
+        written.push(path);
+        if png {
+            let path = folder.join(format!("{}.png", picture.stem));
+            let bytes = crate::report::png::render(&picture.svg, SCALE)
+                .map_err(|error| Failure::Internal(format!("error: {}: {error}", picture.stem)))?;
+            write_file(&path, &bytes)?;
+            written.push(path);
+        }
+    }
+    Ok(written)
+}
+
 /// Makes a folder.
 fn make(folder: &Path) -> Result<(), Failure> {
     std::fs::create_dir_all(folder).map_err(|error| {
@@ -131,7 +137,7 @@ fn make(folder: &Path) -> Result<(), Failure> {
 
 /// The path from one folder to another, with `/` between the parts; both relative to the same
 /// place, or the second as it is.
-fn between(from: &Path, to: &Path) -> String {
+pub fn between(from: &Path, to: &Path) -> String {
     let parts = |path: &Path| -> Vec<String> {
         let parts = path.components();
         let named = parts.filter(|part| !matches!(part, std::path::Component::CurDir));

@@ -21,6 +21,7 @@ pub(super) const PROFILES: &[(&str, &str)] = profiles![
     "h100-sxm",
     "h20",
     "h200",
+    "h200-datasheet",
     "h800",
     "l20",
     "l40s",

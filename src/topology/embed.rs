@@ -35,6 +35,7 @@ const SHIPPED: &[(&str, &str)] = shipped![
     "h200-nvswitch-8",
     "h200-pair",
     "h200-pair-calibrated",
+    "h200-pair-datasheet",
     "h800-nvswitch-8",
     "l20-pcie-8",
     "l40s-pcie-8",

@@ -27,7 +27,7 @@ fn alone(topology: &Topology, from: u32, to: u32) -> f64 {
 }
 
 /// Machines that can be relied upon by name.
-const PROMISED: [&str; 21] = [
+const PROMISED: [&str; 22] = [
     "a6000-pairs-8",
     "a6000-pairs-4",
     "a100-pcie-8",
@@ -38,6 +38,7 @@ const PROMISED: [&str; 21] = [
     "h200-nvswitch-8",
     "h200-pair",
     "h200-pair-calibrated",
+    "h200-pair-datasheet",
     "h20-nvswitch-8",
     "b200-nvswitch-8",
     "gb200-nvl72",

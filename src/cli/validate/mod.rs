@@ -1,7 +1,9 @@
 //! `duet validate`: an experiment on the real GPUs of this machine.
 
 mod dry;
+mod judge;
 mod measure;
+mod trace;
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -49,6 +51,8 @@ pub struct ValidateArgs {
     #[arg(long, help_heading = "Measuring")]
     fresh: bool,
     #[command(flatten)]
+    judge: judge::JudgeArgs,
+    #[command(flatten)]
     gpus: UseArgs,
     #[command(flatten)]
     output: OutputArgs,
@@ -92,6 +96,9 @@ struct Wanted {
 }
 
 pub fn run(args: &ValidateArgs) -> Result<(), Failure> {
+    if args.judge.is_wanted() {
+        return judge::run(&args.experiment, &args.judge, &args.output);
+    }
     let wanted = Wanted::read(args)?;
     match args.dry_run {
         true => dry::run(args, &wanted),

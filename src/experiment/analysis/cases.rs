@@ -36,7 +36,8 @@ impl Family {
         }
     }
 
-    fn of(strategy: &str) -> Self {
+    /// The family of a strategy by its name.
+    pub fn of(strategy: &str) -> Self {
         match strategy {
             "sequential" => Self::Sequential,
             "interdecom" | "ring-accumulate" => Self::Decomposition,

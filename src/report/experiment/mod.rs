@@ -10,6 +10,8 @@ pub mod summary;
 mod sweeps;
 mod tables;
 
+pub(super) use tables::Table;
+
 pub use brief::brief;
 pub use markdown::markdown;
 pub use summary::summary;

@@ -14,6 +14,7 @@ mod pieces;
 mod predicted;
 mod strategies;
 mod sweep;
+pub mod validation;
 mod winner_map;
 
 use crate::experiment::analysis::Analysis;

@@ -16,7 +16,7 @@ use std::time::{Duration, Instant};
 
 pub use estimate::{Estimate, GROUP, SAMPLE, estimate};
 pub use executor::{Executor, Watch};
-pub use store::{Store, StoreError};
+pub use store::{Store, StoreError, tasks_beside};
 pub use variant::{Variant, variants};
 
 use super::cases::{Planned, order};

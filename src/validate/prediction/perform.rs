@@ -7,15 +7,15 @@ use rayon::prelude::*;
 use super::{Chosen, Prediction, Predictions, Sigmas};
 use crate::experiment::judge::{Trial, settled};
 use crate::input::Fingerprint;
-use crate::operator::{Kind, Operator};
+use crate::operator::Operator;
 use crate::predict::{self, Parameters, Selector, Terms};
-use crate::schedule::{Schedule, TaskId, Work, lowered};
-use crate::sim::{self, Executed};
+use crate::schedule::{Schedule, TaskId, Work};
+use crate::sim;
 use crate::strategy::{self, Site};
 use crate::topology::Topology;
 use crate::topology::paths::with_path;
-use crate::units::Bytes;
-use crate::validate::key::{Case, Group, Reference, Subject};
+use crate::validate::key::{Case, Group, Subject};
+use crate::validate::simulated;
 
 /// What predicts.
 #[derive(Copy, Clone, Debug)]
@@ -108,24 +108,7 @@ fn mark(rows: &mut [Prediction], place: &Place<'_>, model: &Model<'_>) {
 
 impl Place<'_> {
     fn trial<'s, 't>(&self, site: &'s Site<'t>) -> Trial<'s, 't> {
-        Trial {
-            site,
-            operator: self.group.operator,
-            options: self.executed(true).options(),
-            verify_up_to: 0,
-        }
-    }
-
-    /// How the GPUs perform it; `library`: by the collective library where it can.
-    fn executed(&self, library: bool) -> Executed {
-        Executed {
-            launch: self.group.launch,
-            lowered: lowered::Options {
-                library,
-                ..lowered::Options::default()
-            },
-            record: false,
-        }
+        simulated::trial(self.group, site)
     }
 
     fn case(&self, case: &Case, model: &Model<'_>) -> Prediction {
@@ -176,37 +159,9 @@ impl Place<'_> {
         }
     }
 
-    /// What the GPUs perform for a strategy or reference; `None` for a product alone.
-    fn schedule(&self, subject: &Subject, site: &Site<'_>) -> Result<Option<Schedule>, String> {
-        let build = |strategy: &str, library: bool| {
-            let choice = strategy::parse(strategy).map_err(|error| error.to_string())?;
-            let schedule = self.trial(site).build(&choice)?;
-            let lowered = lowered::lower(&schedule, &self.executed(library).lowered);
-            Ok(Some(lowered.schedule))
-        };
-        match subject {
-            Subject::Strategy(strategy) => build(strategy, true),
-            Subject::Reference(Reference::SequentialCopies) => build("sequential", false),
-            Subject::Reference(Reference::Gemm) => Ok(None),
-            Subject::Reference(Reference::Copy) => {
-                let tp = self.group.operator.tp;
-                if tp != 2 || self.group.is_virtual() {
-                    return Err("plain copies are simulated between two GPUs only".to_owned());
-                }
-                let bytes = Bytes::new(self.group.operator.message_bytes());
-                let dtype = self.group.operator.dtype;
-                let copy = Operator::collective(Kind::AllGather, bytes, tp, dtype)
-                    .map_err(|error| error.to_string())?;
-                let direct = strategy::parse("direct").map_err(|error| error.to_string())?;
-                let schedule = direct.build_at(&copy, site).map_err(|skip| skip.reason)?;
-                Ok(Some(schedule))
-            }
-        }
-    }
-
     /// The makespan alone \[s\].
     fn seconds(&self, subject: &Subject, site: &Site<'_>) -> Result<f64, String> {
-        match self.schedule(subject, site)? {
+        match simulated::performed(subject, self.group, site)? {
             Some(schedule) => self.trial(site).makespan(&schedule),
             None => Ok(self.trial(site).unsplit_gemm()),
         }
@@ -219,7 +174,7 @@ impl Place<'_> {
         row: &mut Prediction,
     ) -> Result<(), String> {
         let site = &self.site;
-        let Some(schedule) = self.schedule(subject, site)? else {
+        let Some(schedule) = simulated::performed(subject, self.group, site)? else {
             row.simulated = Some(self.trial(site).unsplit_gemm());
             return Ok(());
         };

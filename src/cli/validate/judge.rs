@@ -1,0 +1,284 @@
+//! Predicting an experiment's cases, and judging measured times by what was predicted.
+
+use std::path::{Path, PathBuf};
+
+use clap::Args;
+
+use super::trace;
+use crate::cli::error::Failure;
+use crate::cli::output::{Format, OutputArgs, write_file};
+use crate::cli::predict::ModelArgs;
+use crate::cli::products;
+use crate::cli::progress::Progress;
+use crate::device::DType;
+use crate::experiment::Experiment;
+use crate::report::figures::{Drawn, validation as figures};
+use crate::report::validation as report;
+use crate::topology::{self, Topology};
+use crate::validate::analysis::{Input, Validation, analyse};
+use crate::validate::cases::groups;
+use crate::validate::divergence::Divergence;
+use crate::validate::key::Case;
+use crate::validate::measure::tasks_beside as beside;
+use crate::validate::prediction::{Model, Predictions, Sigmas, predict};
+use crate::validate::simulated::Simulated;
+use crate::validate::table::{self, Row};
+use crate::validate::tasks;
+
+/// What is done without a GPU.
+#[derive(Args, Clone, Debug)]
+pub struct JudgeArgs {
+    /// Write what the model says of every case, before it is measured (needs no GPU)
+    #[arg(long, help_heading = "Predicting")]
+    predict: bool,
+    /// The machine that predicts: a calibrated topology
+    #[arg(short, long, value_name = "TOPOLOGY", help_heading = "Predicting")]
+    topology: Option<String>,
+    /// The machine by its data sheet
+    #[arg(
+        long,
+        value_name = "TOPOLOGY",
+        default_value = "h200-pair-datasheet",
+        help_heading = "Predicting"
+    )]
+    datasheet: String,
+    #[command(flatten)]
+    model: ModelArgs,
+    /// Judge this table of measured times instead of measuring; twice: the second shows how
+    /// repeatable the first is (needs no GPU)
+    #[arg(long, value_name = "FILE", help_heading = "Judging")]
+    measured: Vec<PathBuf>,
+    /// By predictions written before, as `--predict` writes them
+    #[arg(long, value_name = "FILE", help_heading = "Judging")]
+    predicted: Option<PathBuf>,
+    /// Measured tasks: say which task diverges first and what kind of task errs [default: the file
+    /// beside the first table, if it is there and a topology is given]
+    #[arg(long, value_name = "FILE", help_heading = "Judging")]
+    tasks: Option<PathBuf>,
+    /// Only these sections of the report (repeatable)
+    #[arg(long, value_name = "NAME", help_heading = "Judging")]
+    section: Vec<String>,
+    /// Write the whole report as Markdown
+    #[arg(long, value_name = "FILE", help_heading = "Judging")]
+    report: Option<PathBuf>,
+    /// Draw the figures into this folder
+    #[arg(long, value_name = "DIR", help_heading = "Judging")]
+    plots: Option<PathBuf>,
+    /// Figures as bitmaps too
+    #[arg(long, help_heading = "Judging")]
+    png: bool,
+    /// The case whose measured and simulated timelines `--trace` writes
+    #[arg(long, value_name = "KEY", requires = "trace", help_heading = "Judging")]
+    case: Option<Case>,
+    /// Where they go: one file for ui.perfetto.dev
+    #[arg(long, value_name = "FILE", requires = "case", help_heading = "Judging")]
+    trace: Option<PathBuf>,
+}
+
+impl JudgeArgs {
+    /// Whether nothing is to be measured.
+    pub fn is_wanted(&self) -> bool {
+        self.predict || !self.measured.is_empty() || self.trace.is_some()
+    }
+
+    /// The arguments that the report depends on, as they are typed.
+    fn command(&self, experiment: &Path) -> String {
+        let shown = |path: &PathBuf| path.display().to_string();
+        let mut words = vec![experiment.display().to_string()];
+        let mut option = |name: &str, value: Option<String>| {
+            words.extend(value.map(|value| format!("{name} {value}")));
+        };
+        for path in &self.measured {
+            option("--measured", Some(shown(path)));
+        }
+        option("--predicted", self.predicted.as_ref().map(shown));
+        option("--topology", self.topology.clone());
+        if self.topology.is_some() {
+            option("--datasheet", Some(self.datasheet.clone()));
+            option("--params", self.model.params.as_ref().map(shown));
+        }
+        option("--tasks", self.tasks.as_ref().map(shown));
+        option("--plots", self.plots.as_ref().map(shown));
+        option("--report", self.report.as_ref().map(shown));
+        words.join(" ")
+    }
+}
+
+pub fn run(file: &Path, args: &JudgeArgs, output: &OutputArgs) -> Result<(), Failure> {
+    let experiment = products::read(file)?;
+    if args.predict {
+        let predictions = predictions(&experiment, args)?;
+        return output.write(predictions.write().as_bytes());
+    }
+    if let (Some(case), Some(path)) = (&args.case, &args.trace) {
+        let tasks = read_tasks(args)?;
+        let bytes = trace::trace(case, &tasks, &needed(args)?)?;
+        write_file(path, &bytes)?;
+        if args.measured.is_empty() {
+            return Ok(());
+        }
+    }
+    judge(&experiment, args, output)
+}
+
+/// The topology that predicts.
+fn needed(args: &JudgeArgs) -> Result<Topology, Failure> {
+    let Some(name) = &args.topology else {
+        return Err(Failure::Usage(
+            "error: nothing says which machine predicts\n  help: name a calibrated topology with `-t TOPOLOGY`"
+                .to_owned(),
+        ));
+    };
+    topology::load(name, &[]).map_err(|error| Failure::input(&error))
+}
+
+/// What the model says of every case of the experiment.
+fn predictions(experiment: &Experiment, args: &JudgeArgs) -> Result<Predictions, Failure> {
+    let topology = needed(args)?;
+    let datasheet = topology::load(&args.datasheet, &[]).map_err(|error| Failure::input(&error))?;
+    let parameters = args.model.load()?;
+    let name = args.topology.as_deref().unwrap_or_default();
+    let text = topology::text(name).map_err(|error| Failure::input(&error))?;
+    let groups = groups(experiment)?;
+    let cases: Vec<Case> = groups.iter().flat_map(|planned| planned.cases()).collect();
+    let dtype = cases
+        .first()
+        .map_or(DType::Bf16, |case| case.group.operator.dtype);
+    let model = Model {
+        topology: &topology,
+        sigmas: Sigmas::of(&text, topology.device(0), dtype),
+        spec: Some(&datasheet),
+        parameters: &parameters,
+    };
+    let progress = Progress::new(cases.len(), "predicting");
+    Ok(predict(&cases, &model, &|| progress.step()))
+}
+
+fn judge(experiment: &Experiment, args: &JudgeArgs, output: &OutputArgs) -> Result<(), Failure> {
+    let read = |path: &PathBuf| table::read(path).map_err(|error| Failure::input(&error));
+    let [first, rest @ ..] = args.measured.as_slice() else {
+        return Err(Failure::Usage(
+            "error: nothing to judge\n  help: give a table of measured times with `--measured FILE`"
+                .to_owned(),
+        ));
+    };
+    if let [_, third, ..] = rest {
+        return Err(Failure::Usage(format!(
+            "error: `{}` is a third table\n  help: `--measured` takes the table to judge, and one more to see how repeatable it is",
+            third.display()
+        )));
+    }
+    let measured = read(first)?;
+    let second = rest.first().map(read).transpose()?;
+    let blind = args
+        .predicted
+        .as_ref()
+        .map(|path| Predictions::read(path).map_err(|error| Failure::input(&error)));
+    let blind = blind.transpose()?;
+    let today = match (&args.topology, &blind) {
+        (None, Some(_)) => None,
+        _ => Some(predictions(experiment, args)?),
+    };
+    let (predictions, today) = match (blind, today) {
+        // The same numbers twice would say nothing.
+        (Some(blind), Some(today)) if blind.write() == today.write() => (blind, None),
+        (Some(blind), today) => (blind, today),
+        (None, Some(today)) => (today, None),
+        (None, None) => (Predictions::default(), None),
+    };
+    let divergences = divergences(args, &measured)?;
+    let found = analyse(&Input {
+        experiment: &experiment.name,
+        measured: &measured,
+        second: second.as_deref(),
+        predictions: &predictions,
+        today: today.as_ref(),
+        divergences: &divergences,
+        options: experiment.analysis.unwrap_or_default(),
+    });
+    let drawn = figures::draw(&found);
+    if let Some(folder) = &args.plots {
+        products::write_pictures(&drawn, folder, args.png)?;
+    }
+    if let Some(path) = &args.report {
+        write_report(&found, &drawn, path, &experiment.file, args)?;
+    }
+    show(&found, args, output)
+}
+
+fn show(found: &Validation, args: &JudgeArgs, output: &OutputArgs) -> Result<(), Failure> {
+    match output.format {
+        Format::Json => output.json(&report::json(found)),
+        Format::Csv => Err(Failure::Usage(
+            "error: a validation has no CSV\n  help: the tables of measured and predicted times are CSV; use `--format json` for what follows from them"
+                .to_owned(),
+        )),
+        Format::Table => {
+            let sections = report::named(report::sections(found), &args.section)
+                .map_err(|words| Failure::Usage(format!("error: {words}")))?;
+            output.draw(&report::text(&sections, &output.look()))
+        }
+    }
+}
+
+/// The report begins with the command that writes it again.
+fn write_report(
+    found: &Validation,
+    drawn: &Drawn,
+    path: &Path,
+    experiment: &Path,
+    args: &JudgeArgs,
+) -> Result<(), Failure> {
+    let folder = path.parent().unwrap_or(Path::new(""));
+    let none = Drawn::default();
+    let (drawn, plots) = match &args.plots {
+        Some(plots) => (drawn, products::between(folder, plots)),
+        None => (&none, String::new()),
+    };
+    let text = format!(
+        "<!-- written by: duet validate {} -->\n\n{}",
+        args.command(experiment),
+        report::markdown(found, drawn, &plots)
+    );
+    write_file(path, text.as_bytes())
+}
+
+/// The table of tasks that is named, or lies beside the first measured one.
+fn read_tasks(args: &JudgeArgs) -> Result<Vec<tasks::Task>, Failure> {
+    let read = |path: &Path| tasks::read(path).map_err(|error| Failure::input(&error));
+    match (&args.tasks, args.measured.first()) {
+        (Some(path), _) => read(path),
+        (None, Some(measured)) => match beside(measured) {
+            beside if beside.is_file() => read(&beside),
+            _ => Ok(Vec::new()),
+        },
+        (None, None) => Err(Failure::Usage(
+            "error: no measured tasks\n  help: name their table with `--tasks FILE`".to_owned(),
+        )),
+    }
+}
+
+/// Where the traced cases leave their simulation; nothing without a topology.
+fn divergences(args: &JudgeArgs, measured: &[Row]) -> Result<Vec<Divergence>, Failure> {
+    if args.topology.is_none() {
+        return Ok(Vec::new());
+    }
+    let tasks = read_tasks(args)?;
+    let topology = needed(args)?;
+    let judged = |case: &Case| {
+        measured
+            .iter()
+            .any(|row| row.case == *case && row.excluded.is_none())
+    };
+    let parts = tasks.chunk_by(|a, b| a.case == b.case);
+    let parts = parts.filter(|part| judged(&part[0].case));
+    let one = |part: &[tasks::Task]| {
+        let case = &part[0].case;
+        // What is not simulated is listed as such already.
+        Simulated::new(case, &topology)
+            .ok()?
+            .against(case, part)
+            .ok()
+    };
+    Ok(parts.filter_map(one).collect())
+}

@@ -1,0 +1,120 @@
+//! Overlap efficiency and effective communication time.
+//!
+//! ECT = T − T(unsplit GEMM): what communication costs on top of the GEMM; the efficiency is
+//! 1 − ECT/ECT of the sequential reference: 1 hides all of it, 0 none. Both are medians of differences
+//! within rounds. An efficiency is *claimed* with 60 rounds or more and a 95 % interval of at most 10
+//! points; elsewhere T/T(unsplit GEMM) is judged instead.
+
+use super::paired::{Paired, over_rounds, picked};
+use super::{Entry, Group, paired};
+use crate::calibrate::metrics::mean;
+use crate::experiment::analysis::statistics::percentile;
+use crate::validate::key::Reference;
+use crate::validate::table::median;
+
+/// Fewest rounds of a claimed efficiency.
+pub const ROUNDS: u32 = 60;
+/// Widest interval of one.
+pub const WIDEST: f64 = 0.10;
+
+/// One case.
+struct One {
+    ect: f64,
+    efficiency: Paired,
+    claimed: bool,
+    predicted: Option<f64>,
+    ratio: f64,
+    predicted_ratio: Option<f64>,
+}
+
+/// A strategy, its number of pieces aside.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Overlap {
+    pub strategy: String,
+    pub cases: usize,
+    /// Median ECT over cases \[s\].
+    pub ect: f64,
+    /// Cases whose efficiency is claimed, and of those: its median, the predicted one's, and the mean
+    /// absolute difference between the two.
+    pub claimed: usize,
+    pub efficiency: Option<f64>,
+    pub predicted: Option<f64>,
+    pub error: Option<f64>,
+    /// T/T(unsplit GEMM) of all cases, median, measured and predicted.
+    pub ratio: f64,
+    pub predicted_ratio: Option<f64>,
+}
+
+/// By strategy, of groups whose ranks have a GPU each.
+pub fn overlaps(groups: &[Group<'_>], seed: u64) -> Vec<Overlap> {
+    let mut families: Vec<(&str, Vec<One>)> = Vec::new();
+    for group in groups.iter().filter(|group| group.is_headline()) {
+        for entry in &group.entries {
+            let Some(one) = one(group, entry, seed) else {
+                continue;
+            };
+            match families.iter_mut().find(|(name, _)| *name == entry.family) {
+                Some((_, all)) => all.push(one),
+                None => families.push((&entry.family, vec![one])),
+            }
+        }
+    }
+    families
+        .into_iter()
+        .filter_map(|(name, all)| sum_up(name, &all))
+        .collect()
+}
+
+fn one(group: &Group<'_>, entry: &Entry<'_>, seed: u64) -> Option<One> {
+    let gemm = group.reference(Reference::Gemm)?;
+    let sequential = group.reference(Reference::SequentialCopies)?;
+    let (t, g, s) = (
+        &entry.row.samples,
+        &gemm.row.samples,
+        &sequential.row.samples,
+    );
+    if t.len() != g.len() || s.len() != g.len() {
+        return None;
+    }
+    let less = |a: &[f64]| -> Vec<f64> { a.iter().zip(g).map(|(a, g)| a - g).collect() };
+    let (ect, whole) = (less(t), less(s));
+    let efficiency = over_rounds(t.len(), seed, |picks| {
+        let whole = median(&picked(&whole, picks))?;
+        (whole > 0.0).then(|| Some(1.0 - median(&picked(&ect, picks))? / whole))?
+    })?;
+    let simulated = (entry.simulated(), gemm.simulated(), sequential.simulated());
+    let predicted = match simulated {
+        (Some(t), Some(g), Some(s)) if s > g => Some(1.0 - (t - g) / (s - g)),
+        _ => None,
+    };
+    let [low, high] = efficiency.interval;
+    Some(One {
+        ect: median(&ect)?,
+        claimed: entry.row.rounds >= ROUNDS && high - low <= WIDEST,
+        efficiency,
+        predicted,
+        ratio: paired::ratio(t, g)?,
+        predicted_ratio: entry.simulated().zip(gemm.simulated()).map(|(t, g)| t / g),
+    })
+}
+
+fn sum_up(strategy: &str, all: &[One]) -> Option<Overlap> {
+    let claimed: Vec<&One> = all.iter().filter(|one| one.claimed).collect();
+    let middle = |values: Vec<f64>| percentile(&values, 0.5);
+    let predicted: Option<Vec<f64>> = claimed.iter().map(|one| one.predicted).collect();
+    let errors = claimed
+        .iter()
+        .filter_map(|one| Some((one.predicted? - one.efficiency.median).abs()));
+    let ratios: Option<Vec<f64>> = all.iter().map(|one| one.predicted_ratio).collect();
+    Some(Overlap {
+        strategy: strategy.to_owned(),
+        cases: all.len(),
+        ect: middle(all.iter().map(|one| one.ect).collect())?,
+        claimed: claimed.len(),
+        efficiency: middle(claimed.iter().map(|one| one.efficiency.median).collect()),
+        predicted: predicted.and_then(middle),
+        error: mean(errors),
+        ratio: middle(all.iter().map(|one| one.ratio).collect())?,
+        predicted_ratio: ratios.and_then(middle),
+    })
+}
