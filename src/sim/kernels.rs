@@ -17,7 +17,7 @@ use super::cost::{Cost, Costs};
 use super::engine::{Engine, Event};
 use super::fluid::FlowId;
 use super::pool::{Pool, Request};
-use super::{SimError, Terms};
+use super::{SimError, Streams, Terms};
 use crate::device::gemm::GemmTime;
 use crate::schedule::{Compute, LaunchId, Mover, Schedule, TaskId, Work};
 use crate::timeline::{Cause, Counter, Sample};
@@ -35,6 +35,8 @@ pub(super) struct Kernels {
     /// SMs of each GPU.
     pools: Vec<Pool<u32>>,
     growing: Vec<Vec<Growing>>,
+    /// SMs of each running kernel that runs beside what holds them.
+    beside: FxHashMap<u32, u32>,
     /// SMs held by each step that holds any.
     held: FxHashMap<u32, u32>,
     /// Flows of running kernels that may grow.
@@ -70,6 +72,7 @@ impl Kernels {
         Ok(Self {
             pools: sms.iter().map(pool).collect(),
             growing: vec![Vec::new(); gpus],
+            beside: FxHashMap::default(),
             held: FxHashMap::default(),
             flows: FxHashMap::default(),
             opened: match schedule.launches.is_empty() {
@@ -84,7 +87,8 @@ impl Kernels {
 
     /// SMs that a step holds.
     pub fn held(&self, step: u32) -> u32 {
-        self.held.get(&step).copied().unwrap_or(0)
+        let beside = || self.beside.get(&step).copied();
+        self.held.get(&step).copied().or_else(beside).unwrap_or(0)
     }
 
     /// A task of a fused kernel learns that its tiles may begin no earlier than `at`.
@@ -170,6 +174,10 @@ impl Engine<'_> {
         }
         let gpu = self.costs.gpu(task);
         let (want, fixed) = self.wanted(task, gpu)?;
+        if self.beside(task) {
+            self.kernels.beside.insert(task, want);
+            return self.kernel_begins(task, now);
+        }
         let request = Request {
             who: task,
             want,
@@ -179,6 +187,21 @@ impl Engine<'_> {
             Some(got) => self.granted(task, got, now),
             None => Ok(()),
         }
+    }
+
+    /// Whether a kernel runs beside what holds the SMs: on real GPUs all but the compute lanes are
+    /// served first, and kernels of few registers (sums, copies) find room between the tiles of a
+    /// GEMM. Collectives do not: they keep whole SMs.
+    fn beside(&self, task: u32) -> bool {
+        let t = &self.schedule.tasks[task as usize];
+        let small = match t.work {
+            Work::Transfer { .. } => true,
+            Work::Collective(_) => false,
+            Work::Compute(id) => {
+                !matches!(self.schedule.computes[id.index()], Compute::Gemm { .. })
+            }
+        };
+        self.options.streams == Streams::PerGpu && t.lane.0 != 0 && small
     }
 
     /// A fused kernel's lane is free: take its SMs or queue for them.
@@ -293,6 +316,9 @@ impl Engine<'_> {
     /// Gives back the SMs of an ended task (and of its fused kernel after its last task), and
     /// hands them on. Says whether the task held any.
     pub fn release_kernel(&mut self, task: u32, now: f64) -> Result<bool, SimError> {
+        if self.kernels.beside.remove(&task).is_some() {
+            return Ok(true);
+        }
         if self.kernels.held.is_empty() {
             return Ok(false);
         }

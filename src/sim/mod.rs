@@ -109,7 +109,8 @@ pub enum Streams {
     /// Every lane of every rank is a queue of its own.
     #[default]
     PerLane,
-    /// The compute lanes (lane 0) of the ranks of one GPU are one queue, in task order.
+    /// As on real GPUs: the compute lanes (lane 0) of the ranks of one GPU are one queue, in task
+    /// order, and all others are served before it.
     PerGpu,
 }
 

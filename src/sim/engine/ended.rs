@@ -54,7 +54,9 @@ impl Engine<'_> {
     /// Tells everything that waits for `task`.
     fn one_ended(&mut self, task: u32, now: f64) {
         self.ended += 1;
-        self.makespan = self.makespan.max(now);
+        let gpu = self.staging.ended_on(task);
+        let gpu = gpu.unwrap_or_else(|| self.costs.gpu(task));
+        self.makespan = self.makespan.max(now + self.across(gpu));
         self.spans[task as usize].end = now;
         let cause = Cause::Task(TaskId(task));
         let done = self.last_tile(task, now);

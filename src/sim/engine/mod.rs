@@ -12,8 +12,8 @@ use super::machine::{Machine, Way};
 use super::pool::Pool;
 use super::queue::Queue;
 use super::staging::Staging;
-use super::{Options, SimError, Submission, host};
-use crate::schedule::{CollectiveId, Mover, Schedule, TaskId, Work};
+use super::{LaunchMode, Options, SimError, Submission, host};
+use crate::schedule::{CollectiveId, Mover, Schedule, TaskId, Via, Work};
 use crate::timeline::{Bound, Cause, LinkUse, Sample, Span, Timeline};
 use crate::topology::Topology;
 
@@ -175,7 +175,7 @@ impl<'a> Engine<'a> {
     fn submit(&mut self) {
         let ready = (0..self.graph.waiting.len() as u32).map(|step| {
             let gpu = self.costs.gpu(self.first_of(step));
-            self.costs.run_start(gpu)
+            self.costs.run_start(gpu) + self.across(gpu)
         });
         let ready: Vec<f64> = match self.options.submission {
             Submission::Along => Vec::new(),
@@ -208,6 +208,22 @@ impl<'a> Engine<'a> {
             if self.graph.waiting[step as usize] == 0 {
                 self.conditions_met(step, 0.0);
             }
+        }
+    }
+
+    /// Between the GPU where a graph is launched, that of the first task, and another: at both ends
+    /// of a run [s].
+    pub(super) fn across(&self, gpu: u32) -> f64 {
+        let origin = self
+            .schedule
+            .tasks
+            .first()
+            .map_or(gpu, |_| self.costs.gpu(0));
+        let graph = self.options.submission == Submission::Beforehand
+            && self.options.launch == LaunchMode::Graph;
+        match graph && origin != gpu {
+            true => self.costs.hand_off(Via::Event, origin, gpu),
+            false => 0.0,
         }
     }
 
