@@ -16,6 +16,7 @@ mod bounds;
 mod copies;
 pub mod difference;
 pub mod estimate;
+mod extras;
 pub mod file;
 mod graphs;
 mod grid;
@@ -30,6 +31,7 @@ pub mod shapes;
 mod signals;
 mod submit;
 pub mod unseen;
+mod waves;
 
 use std::time::{Duration, Instant};
 

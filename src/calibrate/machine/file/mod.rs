@@ -21,8 +21,9 @@ use std::sync::Arc;
 use super::book::Product;
 use super::estimate::Estimate;
 use super::kernels::{self, Choices};
-use super::profile::{Facts, Field, apply, fields, fit_waves};
+use super::profile::{Facts, Field, apply, fields};
 use super::unseen;
+use super::waves::fit_waves;
 use crate::device::Device;
 
 /// Marks a fact that has no place in the format.

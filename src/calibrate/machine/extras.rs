@@ -1,0 +1,141 @@
+//! Numbers that a profile may have beyond those that every profile has.
+//!
+//! ```text
+//! copy_next        = p2p.each − 4 KiB / rate − lane − latency        a copy right behind another
+//! event_record …   = slopes of chains with a command between kernels less those without
+//! flag_local       = value.same.extra + lane                         between streams of one GPU
+//! graph_lane       = kernel.each.graph − graph_kernel_start          in graphs, at most kernel_start
+//! graph_event      = graph_lane + event.same.graph.extra             and so between GPUs
+//! run              = kernel.first − kernel.each                      a sample of nothing
+//! run_graph        = order.graph at no kernels
+//! ```
+
+use super::estimate::Estimate;
+use super::profile::{Facts, Field};
+
+/// What the facts tell of them; `start`, `lane` and `latency` as in [`super::profile`] \[s\].
+pub fn extras(facts: &Facts, start: f64, lane: f64, latency: f64) -> Vec<Field> {
+    let get = |name: &str| facts.get(name).copied();
+    let less = |one: Option<Estimate>, seconds: f64| {
+        let fixed = |n| Estimate::exact(seconds, n);
+        one.map(|one| one.less(fixed(one.n)))
+    };
+    let plus = |one: Option<Estimate>, seconds: f64| one.map(|one| one.map(|v| v + seconds));
+    let small = get("p2p.bandwidth").map_or(0.0, |rate| 4096.0 / rate.value);
+    let each = get("kernel.each.graph");
+    let graph_start = each.map(|each| each.map(|v| v.min(start)));
+    let graph_lane = graph_start.and_then(|start| less(each, start.value));
+    let in_graph = graph_lane.map_or(0.0, |lane| lane.value);
+    let rest = get("kernel.first").zip(get("kernel.each"));
+    let fields = [
+        (
+            "copy_next",
+            less(get("p2p.each"), small + lane + latency),
+            "copies of 4 KiB in a row, each further one",
+        ),
+        (
+            "event_record",
+            get("between.record"),
+            "record of an untimed event between two kernels",
+        ),
+        (
+            "event_wait",
+            get("between.wait"),
+            "satisfied wait for an event between two kernels",
+        ),
+        (
+            "flag_wait",
+            get("between.flag-wait"),
+            "satisfied wait for a flag between two kernels",
+        ),
+        (
+            "flag_write",
+            get("between.flag-write"),
+            "flag written to the other GPU between two kernels",
+        ),
+        (
+            "flag_local",
+            plus(get("value.same.extra"), lane),
+            "flag written to blocked wait between two streams of a GPU",
+        ),
+        (
+            "graph_kernel_start",
+            graph_start,
+            "empty kernels in a row in a graph, at most kernel_start",
+        ),
+        (
+            "graph_lane",
+            graph_lane,
+            "empty kernels in a row in a graph less their start",
+        ),
+        (
+            "graph_event",
+            plus(get("event.same.graph.extra"), in_graph),
+            "edges between two streams in a graph",
+        ),
+        (
+            "graph_event_peer",
+            plus(get("event.peer.graph.extra"), in_graph),
+            "edges between two GPUs in a graph",
+        ),
+        (
+            "run",
+            rest.map(|(first, each)| first.less(each)),
+            "a first kernel less each further one",
+        ),
+        (
+            "run_graph",
+            get("order.graph.first"),
+            "graphs of kernels in a row, at no kernel",
+        ),
+    ];
+    let field = |(name, value, how): (&str, Option<Estimate>, &'static str)| {
+        Some(Field {
+            name: format!("costs.{name}"),
+            value: value.filter(|value| value.value.is_finite())?,
+            kind: "fitted",
+            how,
+        })
+    };
+    fields.into_iter().filter_map(field).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_come_back_from_what_they_add_up_to() {
+        let facts: Facts = [
+            ("p2p.each", 2.4e-6),
+            ("p2p.bandwidth", 400e9),
+            ("between.record", 0.3e-6),
+            ("value.same.extra", 4.1e-6),
+            ("kernel.each.graph", 1.3e-6),
+            ("event.peer.graph.extra", 2.6e-6),
+            ("kernel.first", 4.4e-6),
+            ("kernel.each", 1.4e-6),
+        ]
+        .into_iter()
+        .map(|(name, value)| (name.to_owned(), Estimate::exact(value, 3)))
+        .collect();
+        let found = extras(&facts, 1e-6, 0.4e-6, 0.5e-6);
+        let of = |name: &str| {
+            let name = format!("costs.{name}");
+            found.iter().find(|f| f.name == name).map(|f| f.value.value)
+        };
+        let close = |name, wanted: f64| {
+            let found = of(name).unwrap();
+            assert!((found - wanted).abs() < 1e-12, "{name} {found} {wanted}");
+        };
+        close("copy_next", 2.4e-6 - 4096.0 / 400e9 - 0.4e-6 - 0.5e-6);
+        close("event_record", 0.3e-6);
+        close("flag_local", 4.5e-6);
+        close("graph_kernel_start", 1e-6);
+        close("graph_lane", 0.3e-6);
+        close("graph_event_peer", 2.9e-6);
+        close("run", 3e-6);
+        assert_eq!(of("run_graph"), None);
+        assert!(extras(&Facts::new(), 1e-6, 0.0, 0.0).is_empty());
+    }
+}
