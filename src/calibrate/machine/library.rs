@@ -11,6 +11,7 @@ use super::Section;
 use super::book::Book;
 use super::copies::size;
 use super::estimate::{Estimate, fit};
+use super::file::PREFIX;
 use super::lab::Lab;
 use crate::device::DType;
 use crate::gpu::GpuError;
@@ -72,9 +73,8 @@ fn run(lab: &Lab<'_>, book: &Book<'_>) -> Result<(), GpuError> {
             book.times(name, each as f64, &times);
             let rate = Estimate::median(&times).map(|t| t.map(|t| sent / t));
             book.fact(&format!("nccl.{name}.{}", size(each)), rate);
-            let sent = size(sent as u64);
             book.fact(
-                &format!("nccl.time.{name}.{sent}"),
+                &format!("{PREFIX}{name}.{}", sent as u64),
                 Estimate::median(&times),
             );
             if book.spent() {

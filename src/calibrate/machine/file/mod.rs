@@ -9,6 +9,7 @@
 //! ```
 
 mod algorithms;
+mod collectives;
 mod links;
 mod profile;
 mod table;
@@ -17,6 +18,8 @@ mod tests;
 
 use std::fmt::Write;
 use std::sync::Arc;
+
+pub(super) use collectives::PREFIX;
 
 use super::book::Product;
 use super::estimate::Estimate;
@@ -118,7 +121,14 @@ pub fn text(
     device.gemm_library = kernels::fit(&device, products, choices, launch).map(Arc::new);
     let mut out = String::new();
     head(&mut out, machine, notes);
-    profile::write(&mut out, machine, &device, &base.name, &all, products);
+    profile::write(
+        &mut out,
+        machine,
+        &device,
+        &base.name,
+        &all,
+        (facts, products),
+    );
     links::write(&mut out, machine, facts);
     // A calibration is read by eyes as well.
     let _ = writeln!(

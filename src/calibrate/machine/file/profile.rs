@@ -5,8 +5,8 @@ use std::fmt::Write;
 
 use super::super::book::Product;
 use super::super::estimate::Estimate;
-use super::super::profile::Field;
-use super::{Machine, algorithms, quoted, table};
+use super::super::profile::{Facts, Field};
+use super::{Machine, algorithms, collectives, quoted, table};
 use crate::device::{self, Device};
 
 /// A source's words: `measured, median 5.1 us, n=20, 95 % 5.0 to 5.2 us; how`.
@@ -33,7 +33,7 @@ pub fn write(
     device: &Device,
     base: &str,
     fields: &[Field],
-    products: &[Product],
+    (facts, products): (&Facts, &[Product]),
 ) {
     let kept = device::sources(base);
     let _ = writeln!(out, "gpu:\n  name: {}", device.name);
@@ -105,6 +105,9 @@ pub fn write(
                 "efficiency".to_owned(),
                 kept_words(&kept, "library.efficiency", base),
             );
+        }
+        if section == "library" {
+            collectives::write(out, machine, facts, &mut sources);
         }
         if section == "gemm" {
             table::write(out, device, products, &kept, base, &mut sources);
