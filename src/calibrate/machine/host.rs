@@ -162,8 +162,8 @@ impl Staged {
 fn staged(lab: &Lab<'_>, book: &Book<'_>) -> Result<(), GpuError> {
     let total = if lab.quick { 32 << 20 } else { 128 << 20 };
     let mut best = 0.0;
-    for footprint in [8 << 20, 16 << 20, 32 << 20, 64 << 20, 128 << 20] {
-        for chunk in [1 << 20, 2 << 20, 4 << 20, 8 << 20_u64] {
+    for footprint in [4 << 20, 8 << 20, 16 << 20, 32 << 20, 64 << 20, 128 << 20] {
+        for chunk in [512 << 10, 1 << 20, 2 << 20, 4 << 20, 8 << 20_u64] {
             if footprint / chunk < 2 || footprint > total || (lab.quick && chunk != 4 << 20) {
                 continue;
             }

@@ -21,6 +21,10 @@ fn machine(gpus: u32) -> Machine {
 fn facts() -> Facts {
     [
         ("kernel.each", 1.912_34e-6),
+        ("kernel.first", 4.9e-6),
+        ("between.record", 0.4e-6),
+        ("nccl.time.all-gather.4096", 9e-6),
+        ("nccl.time.all-gather.1048576", 20e-6),
         ("p2p.start", 9.567_89e-6),
         ("p2p.bandwidth", 393.456_78e9),
         ("host.d2h", 55.1e9),
@@ -126,6 +130,11 @@ fn what_is_written_is_read_back() {
             (150_000_000_001, 60 << 20)
         );
         assert_eq!(gpu.gemm_table.len(), 6);
+        let run = gpu.costs.more.run.unwrap().get();
+        assert!((run - (4.9e-6 - 1.912_34e-6)).abs() < 1e-10);
+        assert!((gpu.costs.more.event_record.unwrap().get() - 0.4e-6).abs() < 1e-12);
+        let known = gpu.library.table.points[0].len();
+        assert_eq!(known, if gpus > 1 { 2 } else { known });
         let library = gpu.gemm_library.as_deref().unwrap();
         assert_eq!((library.algorithms.len(), library.choices.len()), (3, 3));
         let asked = library.choices.iter().find(|c| (c.n, c.k) == (512, 1024));
