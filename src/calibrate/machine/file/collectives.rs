@@ -28,7 +28,8 @@ pub fn write(
             n = n.min(time.n);
         }
     }
-    let Some(link) = facts.get("p2p.bandwidth").filter(|_| !kinds.is_empty()) else {
+    let several = machine.gpus > 1 && !kinds.is_empty();
+    let Some(link) = facts.get("p2p.bandwidth").filter(|_| several) else {
         return;
     };
     let events = facts.get("kernel.first").zip(facts.get("kernel.each"));
