@@ -12,13 +12,21 @@ use super::raw::{Args, Gpu, Kernel, Module, Region, Resources, nvrtc};
 use crate::device::DType;
 
 /// Name and source of each file.
-const SOURCES: [(&str, &str); 4] = [
+const SOURCES: [(&str, &str); 6] = [
     ("copy", include_str!("../../kernels/copy.cu")),
     ("add", include_str!("../../kernels/add.cu")),
     ("flag", include_str!("../../kernels/flag.cu")),
     ("data", include_str!("../../kernels/data.cu")),
+    ("gemm_sm80", include_str!("../../kernels/gemm_sm80.cu")),
+    ("gemm_sm90", include_str!("../../kernels/gemm_sm90.cu")),
 ];
-const NUMBER: &str = include_str!("../../kernels/number.cuh");
+/// What they include, in an order in which none includes a later one's.
+const HEADERS: [(&str, &str); 4] = [
+    ("gemm", include_str!("../../kernels/gemm.cuh")),
+    ("hopper", include_str!("../../kernels/hopper.cuh")),
+    ("flag", include_str!("../../kernels/flag.cuh")),
+    ("number", include_str!("../../kernels/number.cuh")),
+];
 const OPTIONS: [&str; 1] = ["--std=c++17"];
 
 /// Bytes per access of the copy kernels.
@@ -122,7 +130,7 @@ impl Kernels {
     /// [`GpuError::Compile`], and the libraries'.
     pub fn new(gpu: &Rc<Gpu>, cache: &Cache) -> Result<Self, GpuError> {
         let arch = gpu.arch();
-        let load = |file| Module::load(gpu, &compiled(file, &arch, cache)?);
+        let load = |file| Module::load(gpu, &compiled(file, &arch, &[], cache)?);
         let (copy, add, flag, data) = (load("copy")?, load("add")?, load("flag")?, load("data")?);
         let each = |module: &Module, prefix: &str, suffix: &str| {
             DTYPES
@@ -188,18 +196,28 @@ fn nanoseconds(time: Duration) -> u64 {
     u64::try_from(time.as_nanos()).unwrap_or(u64::MAX)
 }
 
-/// The machine code of one file, compiled or from the cache.
-fn compiled(file: &str, arch: &str, cache: &Cache) -> Result<Vec<u8>, GpuError> {
+/// The machine code of one file, compiled with further `options` or from the cache.
+pub(super) fn compiled(
+    file: &str,
+    arch: &str,
+    options: &[&str],
+    cache: &Cache,
+) -> Result<Vec<u8>, GpuError> {
     let (_, source) = SOURCES
         .iter()
         .find(|(name, _)| *name == file)
         .ok_or_else(|| GpuError::Argument(format!("no kernel file `{file}`")))?;
-    let source = source.replace("#include \"number.cuh\"", NUMBER);
+    let mut source = (*source).to_owned();
+    for (name, header) in HEADERS {
+        let line = format!("#include \"{name}.cuh\"\n");
+        source = source.replacen(&line, header, 1).replace(&line, "");
+    }
+    let options: Vec<&str> = OPTIONS.iter().chain(options).copied().collect();
     let (major, minor) = nvrtc::version()?;
     let version = format!("{major}.{minor}");
-    let key = [source.as_str(), &OPTIONS.concat(), &version, arch];
+    let key = [source.as_str(), &options.concat(), &version, arch];
     cache.get(&format!("{file}-{arch}"), &key, || {
-        nvrtc::compile(&format!("{file}.cu"), &source, arch, &OPTIONS)
+        nvrtc::compile(&format!("{file}.cu"), &source, arch, &options)
     })
 }
 
@@ -215,8 +233,8 @@ mod tests {
             return;
         }
         for arch in ["sm_80", "sm_90a"] {
-            for (file, _) in SOURCES {
-                let cubin = compiled(file, arch, &cache).unwrap_or_else(|e| panic!("{e}"));
+            for (file, _) in SOURCES.iter().filter(|(file, _)| !file.starts_with("gemm")) {
+                let cubin = compiled(file, arch, &[], &cache).unwrap_or_else(|e| panic!("{e}"));
                 assert!(cubin.starts_with(b"\x7fELF"));
             }
         }

@@ -28,6 +28,7 @@ pub mod lt;
 pub mod plan;
 pub mod raw;
 mod session;
+pub mod tiles;
 pub mod timing;
 
 pub use error::GpuError;

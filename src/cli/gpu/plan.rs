@@ -11,7 +11,7 @@ use crate::cli::error::Failure;
 use crate::cli::evaluate;
 use crate::cli::output::{Format, OutputArgs};
 use crate::cli::simulate;
-use crate::gpu::plan::{self, Area, Flags, Library, Mode, Options, Path, Plan, What};
+use crate::gpu::plan::{self, Area, Flags, Library, Mode, Options, Path, Plan, Products, What};
 use crate::report::grid::{Grid, Paint, clean, paint};
 use crate::report::list::List;
 use crate::schedule::Schedule;
@@ -70,6 +70,24 @@ enum LibraryArg {
     Copies,
 }
 
+/// Who multiplies matrices.
+#[derive(Copy, Clone, Debug, PartialEq, Eq, ValueEnum)]
+pub enum GemmArg {
+    /// cuBLASLt.
+    Library,
+    /// Duet's own kernels where they can (bf16 and fp16, rows at multiples of 16 bytes).
+    Duet,
+}
+
+impl From<GemmArg> for Products {
+    fn from(arg: GemmArg) -> Self {
+        match arg {
+            GemmArg::Library => Self::Library,
+            GemmArg::Duet => Self::Own,
+        }
+    }
+}
+
 #[derive(Copy, Clone, Debug, PartialEq, Eq, ValueEnum)]
 enum FlagsArg {
     /// Words in the waiting GPU's memory.
@@ -99,6 +117,9 @@ pub struct LoweringArgs {
     /// Who performs collectives
     #[arg(long, value_enum, default_value = "nccl", value_name = "LIBRARY")]
     library: LibraryArg,
+    /// Who multiplies matrices
+    #[arg(long, value_enum, default_value = "library", value_name = "WHOSE")]
+    gemm: GemmArg,
     /// What stands for a schedule's flags in streams
     #[arg(long, value_enum, default_value = "value", value_name = "KIND")]
     flags: FlagsArg,
@@ -137,6 +158,7 @@ impl LoweringArgs {
                 LibraryArg::NcclRegistered => Library::NcclRegistered,
                 LibraryArg::Copies => Library::Copies,
             },
+            products: self.gemm.into(),
             flags: match self.flags {
                 FlagsArg::Value => Flags::Value,
                 FlagsArg::ValueAndEvent => Flags::ValueAndEvent,

@@ -21,7 +21,7 @@ use crate::gpu::GpuError;
 use crate::gpu::campaign::{Case, Prepared, Trial, lower_for, machine_topology, prepare, rehearse};
 use crate::gpu::compare::{Checker, Verdict, fill, fill_all};
 use crate::gpu::exec::{Faults, Machine, Run};
-use crate::gpu::plan::Plan;
+use crate::gpu::plan::{Plan, Products};
 use crate::gpu::timing::{Columns, Row, Sample, Timer, copy_plan, gemm_plan, header};
 use crate::strategy;
 use crate::topology;
@@ -155,6 +155,7 @@ pub fn run(args: &RunArgs) -> Result<(), Failure> {
             path: options.path,
             mode: options.mode,
             library: options.library,
+            products: options.products,
             flags: options.flags,
             seed: args.seed,
         };
@@ -271,7 +272,7 @@ fn measure<'m>(
         }
         Ok(Some(Timer::new(run, false)?))
     };
-    let gemm = reference(gemm_plan(&schedule))?;
+    let gemm = reference(gemm_plan(&schedule, Products::Library))?;
     let needs_peers = machine.devices().len() > 1 && !machine.all_peers();
     let copy = match needs_peers {
         true => None,

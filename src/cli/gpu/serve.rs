@@ -20,7 +20,7 @@ use crate::gpu::GpuError;
 use crate::gpu::campaign::{Case, Prepared, machine_topology, prepare};
 use crate::gpu::compare::{fill, fill_all};
 use crate::gpu::exec::{Faults, Machine, Run};
-use crate::gpu::plan::{Flags, Library, Mode, Path};
+use crate::gpu::plan::{Flags, Library, Mode, Path, Products};
 use crate::gpu::timing::{Timer, copy_plan, gemm_plan};
 use crate::operator::{Kind, Operator};
 use crate::units::Bytes;
@@ -131,6 +131,7 @@ impl Request {
                 (_, true) => Library::NcclRegistered,
                 _ => Library::Nccl,
             },
+            products: Products::default(),
             flags: Flags::Value,
             seed: 1,
         })
@@ -223,7 +224,7 @@ fn timer<'m>(machine: &'m Machine<'m>, case: &Case) -> Result<Timer<'m>, String>
     let Prepared { schedule, plan } =
         prepare(&built, &topology, sms, &built.options()).map_err(words)??;
     let plan = match case.strategy.as_str() {
-        UNSPLIT => gemm_plan(&schedule).map(Rc::new),
+        UNSPLIT => gemm_plan(&schedule, Products::default()).map(Rc::new),
         COPY => copy_plan(&schedule).map(Rc::new),
         _ => Some(plan),
     };

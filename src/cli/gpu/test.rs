@@ -6,6 +6,7 @@ use std::time::Duration;
 use clap::Args;
 use serde_json::{Value, json};
 
+use super::plan::GemmArg;
 use super::settings::{UseArgs, read_list};
 use crate::cli::error::Failure;
 use crate::cli::output::{Format, OutputArgs};
@@ -35,6 +36,9 @@ pub struct TestArgs {
     /// Runs of each case, each with fresh inputs and delays
     #[arg(long, value_name = "N", default_value = "3", value_parser = clap::value_parser!(u32).range(1..))]
     replays: u32,
+    /// Who multiplies matrices
+    #[arg(long, value_enum, default_value = "library", value_name = "WHOSE")]
+    gemm: GemmArg,
     /// Begin with the N-th case
     #[arg(long, value_name = "N", default_value = "1", value_parser = clap::value_parser!(u32).range(1..))]
     from: u32,
@@ -82,7 +86,10 @@ pub fn run(args: &TestArgs) -> Result<(), Failure> {
         ranks: args.ranks.clone(),
         peers: machine.all_peers(),
     };
-    let cases = draw(&space, args.seed, args.cases);
+    let mut cases = draw(&space, args.seed, args.cases);
+    for case in &mut cases {
+        case.products = args.gemm.into();
+    }
     let most = args.ranks.iter().copied().max().unwrap_or(2);
     let topology = machine_topology(space.gpus, most, sms);
     let trial = Trial {

@@ -1,7 +1,7 @@
 //! One case.
 
-use super::{flags_name, library_name, mode_name, size};
-use crate::gpu::plan::{Flags, Library, Mode, Options, Path};
+use super::{flags_name, library_name, mode_name, products_name, size};
+use crate::gpu::plan::{Flags, Library, Mode, Options, Path, Products};
 use crate::operator::{Operator, Shape};
 
 /// What is performed and how.
@@ -15,6 +15,7 @@ pub struct Case {
     pub path: Path,
     pub mode: Mode,
     pub library: Library,
+    pub products: Products,
     pub flags: Flags,
     /// Of the inputs and of the delays.
     pub seed: u64,
@@ -27,6 +28,7 @@ impl Case {
             path: self.path,
             mode: self.mode,
             library: self.library,
+            products: self.products,
             flags: self.flags,
             ..Options::default()
         }
@@ -47,7 +49,7 @@ impl Case {
         };
         let placement: Vec<String> = self.placement.iter().map(u32::to_string).collect();
         format!(
-            "duet gpu run --op {} {shape} --tp {} --dtype {} --placement {} --strategy {} --path {} --launch {} --library {} --flags {} --seed {}",
+            "duet gpu run --op {} {shape} --tp {} --dtype {} --placement {} --strategy {} --path {} --launch {} --library {} --gemm {} --flags {} --seed {}",
             self.operator.kind,
             self.operator.tp,
             self.operator.dtype.name(),
@@ -56,6 +58,7 @@ impl Case {
             path,
             mode_name(self.mode),
             library_name(self.library),
+            products_name(self.products),
             flags_name(self.flags),
             self.seed,
         )

@@ -2,7 +2,7 @@
 
 use super::Case;
 use crate::device::DType;
-use crate::gpu::plan::{Flags, Library, Mode, Path};
+use crate::gpu::plan::{Flags, Library, Mode, Path, Products};
 use crate::operator::{Kind, Operator};
 use crate::strategy;
 use crate::units::Bytes;
@@ -92,6 +92,7 @@ fn one(space: &Space, kind: Kind, random: &mut fastrand::Rng) -> Case {
             0 => Library::Copies,
             _ => Library::Nccl,
         },
+        products: Products::default(),
         // Without peers no GPU writes a flag of another.
         flags: match (space.peers, random.u32(..3)) {
             (true, 0) => Flags::Value,

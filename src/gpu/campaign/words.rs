@@ -2,7 +2,7 @@
 
 use std::str::FromStr;
 
-use crate::gpu::plan::{Flags, Library, Mode, Path};
+use crate::gpu::plan::{Flags, Library, Mode, Path, Products};
 use crate::units::Bytes;
 
 /// `p2p`, `host:CHUNK` or `hybrid:SHARE:CHUNK`, for tables; [`read_path`] reads it.
@@ -52,6 +52,14 @@ pub const fn library_name(library: Library) -> &'static str {
         Library::Nccl => "nccl",
         Library::NcclRegistered => "nccl-registered",
         Library::Copies => "copies",
+    }
+}
+
+/// `library` or `duet`.
+pub const fn products_name(products: Products) -> &'static str {
+    match products {
+        Products::Library => "library",
+        Products::Own => "duet",
     }
 }
 

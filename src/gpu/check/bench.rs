@@ -8,6 +8,7 @@ use crate::gpu::data;
 use crate::gpu::kernels::{Kernels, Matrix, STATUS_WORDS};
 use crate::gpu::lt::Gemms;
 use crate::gpu::raw::{Gpu, Memory, Pinned, Priority, Region, Stream};
+use crate::gpu::tiles::Tiles;
 use crate::gpu::{GpuError, Session};
 
 use super::LIMIT;
@@ -20,6 +21,7 @@ pub struct Bench {
     pub gpu: Rc<Gpu>,
     pub kernels: Kernels,
     pub gemms: RefCell<Gemms>,
+    pub tiles: RefCell<Tiles>,
     /// Two streams, the second with priority.
     pub streams: [Stream; 2],
     pub arena: Memory,
@@ -54,6 +56,7 @@ impl Bench {
             gpu: Rc::clone(gpu),
             kernels: Kernels::new(gpu, session.cache())?,
             gemms: RefCell::new(Gemms::new(gpu)?),
+            tiles: RefCell::new(Tiles::new(gpu, session.cache())),
             streams: [
                 Stream::new(gpu, Priority::Low)?,
                 Stream::new(gpu, Priority::High)?,

@@ -7,6 +7,7 @@ use crate::gpu::GpuError;
 use crate::gpu::data::{element, round};
 use crate::gpu::kernels::{COMPARE_BYTES, Kernels};
 use crate::gpu::lt::{Pick, Problem, WORKSPACE, alignment};
+use crate::gpu::raw::Region;
 
 const DTYPES: [DType; 3] = [DType::Bf16, DType::Fp16, DType::Fp32];
 const MIB: u64 = 1 << 20;
@@ -123,11 +124,7 @@ pub fn gemm(bench: &Bench) -> Result<String, GpuError> {
         for (m, n, k) in [(67, 96, 80), (256, 128, 512), (1, 8, 16), (33, 41, 7)] {
             for (accumulate, sms) in [(false, 0), (true, 0), (false, 16)] {
                 let found = product(bench, dtype, (m, n, k), accumulate, sms, &mut tiles)?;
-                // Rounding the result to 16 bits: half a unit in the last place, at worst; RMS less.
-                let bound = match dtype {
-                    DType::Bf16 => 2.0_f64.powi(-8),
-                    _ => 2.0_f64.powi(-11),
-                };
+                let bound = product_bound(dtype);
                 if found.is_nan() || found > bound {
                     return Err(wrong(format!(
                         "{} GEMM {m} × {n} × {k}, accumulate {accumulate}: relative error {found:.2e}, bound {bound:.2e}",
@@ -146,14 +143,41 @@ pub fn gemm(bench: &Bench) -> Result<String, GpuError> {
     ))
 }
 
-/// The relative error of one product against fp64 on the host.
+/// The relative error of one product by the library.
 fn product(
+    bench: &Bench,
+    dtype: DType,
+    shape: (u64, u64, u64),
+    accumulate: bool,
+    sms: u32,
+    tiles: &mut Vec<u32>,
+) -> Result<f64, GpuError> {
+    product_error(bench, dtype, shape, accumulate, |problem, regions| {
+        let problem = Problem { sms, ..problem };
+        let mut gemms = bench.gemms.borrow_mut();
+        let chosen = gemms.choose(problem, Pick::Heuristic, None)?;
+        tiles.push(chosen.config.numbers.tile);
+        let space = bench.at(128 * MIB, WORKSPACE)?;
+        gemms.run(bench.stream(), &problem, regions, space)
+    })
+}
+
+/// The most that the relative error of a product may be. Rounding the result to 16 bits: half a
+/// unit in the last place, at worst; RMS less.
+pub(super) fn product_bound(dtype: DType) -> f64 {
+    match dtype {
+        DType::Bf16 => 2.0_f64.powi(-8),
+        _ => 2.0_f64.powi(-11),
+    }
+}
+
+/// The relative error against fp64 on the host of the product that `multiply` enqueues.
+pub(super) fn product_error(
     bench: &Bench,
     dtype: DType,
     (m, n, k): (u64, u64, u64),
     accumulate: bool,
-    sms: u32,
-    tiles: &mut Vec<u32>,
+    multiply: impl FnOnce(Problem, (Region, Region, Region)) -> Result<(), GpuError>,
 ) -> Result<f64, GpuError> {
     let pad = |cols: u64| cols.next_multiple_of(64);
     let ld = [pad(k), pad(n), pad(n)];
@@ -178,13 +202,10 @@ fn product(
         align: [a, b, c].map(|matrix| alignment(matrix.start.address())),
         dtype,
         accumulate,
-        sms,
+        sms: 0,
     };
-    let mut gemms = bench.gemms.borrow_mut();
-    let chosen = gemms.choose(problem, Pick::Heuristic, None)?;
-    tiles.push(chosen.config.numbers.tile);
-    gemms.run(stream, &problem, regions, bench.at(128 * MIB, WORKSPACE)?)?;
-    stream.finish(LIMIT, "a GEMM")?;
+    multiply(problem, regions)?;
+    bench.finish("a GEMM")?;
     let found = bench.elements(dtype, 32 * MIB, ld[2], (m, n))?;
     let host = |seed, rows: u64, cols: u64| {
         (0..rows * cols)

@@ -8,6 +8,7 @@ mod math;
 mod moves;
 mod pairs;
 mod rates;
+mod tiles;
 
 use std::time::{Duration, Instant};
 
@@ -36,7 +37,7 @@ type Single = (&'static str, fn(&Bench) -> Result<String, GpuError>);
 /// One step on all GPUs.
 type Joint = (&'static str, fn(&Benches) -> Result<String, GpuError>);
 
-const SINGLE: [Single; 14] = [
+const SINGLE: [Single; 16] = [
     ("memory", moves::memory),
     ("kernels", moves::resources),
     ("random fill", math::fill),
@@ -48,6 +49,8 @@ const SINGLE: [Single; 14] = [
     ("spin limit", flags::spin_limit),
     ("gate", flags::gate),
     ("GEMM", math::gemm),
+    ("own GEMMs", tiles::products),
+    ("gated GEMMs", tiles::gated),
     ("graph", graphs::replay),
     ("value wait in a graph", graphs::value_wait),
     ("rates", rates::single),

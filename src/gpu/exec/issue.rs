@@ -303,6 +303,10 @@ impl Run<'_> {
                     self.region(b, parity)?,
                     self.region(out, parity)?,
                 );
+                if self.own(problem) {
+                    let tiles = device.tiles.borrow();
+                    return tiles.run(stream, problem, matrices, None);
+                }
                 let Some(space) = &self.workspaces[step.stream.index()] else {
                     return Err(GpuError::Argument("a product without workspace".to_owned()));
                 };

@@ -13,6 +13,7 @@ use crate::gpu::kernels::Kernels;
 use crate::gpu::lt::{self, Gemms, Pick, Pins};
 use crate::gpu::raw::nccl::Comms;
 use crate::gpu::raw::{Gpu, Memory, Pinned, Priority, Stream};
+use crate::gpu::tiles::Tiles;
 
 /// How a machine is used.
 #[derive(Copy, Clone, Debug, PartialEq)]
@@ -47,6 +48,7 @@ pub struct Device {
     pub gpu: Rc<Gpu>,
     pub kernels: Kernels,
     pub gemms: RefCell<Gemms>,
+    pub tiles: RefCell<Tiles>,
     /// Prepares memory, and opens flags when a run hangs; no run uses it.
     pub control: Stream,
     /// Where times are taken.
@@ -119,6 +121,7 @@ impl<'s> Machine<'s> {
                 Ok(Device {
                     kernels: Kernels::new(gpu, session.cache())?,
                     gemms: RefCell::new(Gemms::new(gpu)?),
+                    tiles: RefCell::new(Tiles::new(gpu, session.cache())),
                     control: Stream::new(gpu, Priority::High)?,
                     clock: Stream::new(gpu, Priority::High)?,
                     board,

@@ -4,7 +4,8 @@ use super::issue::Extras;
 use super::{Run, Start};
 use crate::gpu::GpuError;
 use crate::gpu::lt::{Problem, Trial};
-use crate::gpu::plan::{GemmShape, Mode, Plan, What};
+use crate::gpu::plan::{GemmShape, Mode, Plan, Products, What};
+use crate::gpu::tiles;
 
 impl Run<'_> {
     /// Chooses the algorithm of every product, on memory that a run will use.
@@ -25,10 +26,20 @@ impl Run<'_> {
                 workspace: space.region(),
                 limit: settings.limit,
             };
-            let mut gemms = device.gemms.borrow_mut();
-            gemms.choose(problem, settings.pick, Some(&trial))?;
+            if self.own(&problem) {
+                let mut tiles = device.tiles.borrow_mut();
+                tiles.choose(problem, settings.pick, Some(&trial))?;
+            } else {
+                let mut gemms = device.gemms.borrow_mut();
+                gemms.choose(problem, settings.pick, Some(&trial))?;
+            }
         }
         Ok(())
+    }
+
+    /// Whether Duet's own kernels compute a product.
+    pub(super) fn own(&self, problem: &Problem) -> bool {
+        self.plan.products == Products::Own && tiles::refused(problem).is_none()
     }
 
     /// Each kind of product and of collective once, one after another, so that whatever the

@@ -338,6 +338,7 @@ impl<'a> Lowering<'a> {
         Plan {
             dtype: self.schedule.operator.dtype,
             mode: options.mode,
+            products: options.products,
             verified,
             register: options.library == super::Library::NcclRegistered,
             gpus: self.gpus,

@@ -54,7 +54,7 @@ mod transfer;
 
 pub use arena::{ALIGNMENT, LEADING};
 pub use lower::{LowerError, MOST_STREAMS, lower};
-pub use options::{Flags, Library, Mode, Options, Path};
+pub use options::{Flags, Library, Mode, Options, Path, Products};
 
 use crate::device::DType;
 use crate::schedule::{CollectiveKind, Rank, TaskId, id};
@@ -295,6 +295,7 @@ pub struct Fork {
 pub struct Plan {
     pub dtype: DType,
     pub mode: Mode,
+    pub products: Products,
     /// Whether the verifier went through all of it, as written and as lowered.
     pub verified: bool,
     /// Whether NCCL is told of the arenas beforehand.

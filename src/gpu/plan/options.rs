@@ -39,6 +39,16 @@ pub enum Library {
     Copies,
 }
 
+/// Who multiplies matrices.
+#[derive(Copy, Clone, Debug, Default, PartialEq, Eq)]
+pub enum Products {
+    /// cuBLASLt.
+    #[default]
+    Library,
+    /// Duet's own kernels where they can, see [`tiles`](crate::gpu::tiles); else cuBLASLt.
+    Own,
+}
+
 /// What stands for a wait by [`StreamFlag`] or [`KernelFlag`] in [`Mode::Stream`].
 ///
 /// [`StreamFlag`]: crate::schedule::Via::StreamFlag
@@ -60,6 +70,7 @@ pub struct Options {
     pub path: Path,
     pub mode: Mode,
     pub library: Library,
+    pub products: Products,
     pub flags: Flags,
     /// Thread blocks of a copy within one GPU that the schedule leaves to a copy engine.
     pub local_blocks: u16,
@@ -73,6 +84,7 @@ impl Default for Options {
             path: Path::default(),
             mode: Mode::default(),
             library: Library::default(),
+            products: Products::default(),
             flags: Flags::default(),
             local_blocks: 16,
             verify: true,

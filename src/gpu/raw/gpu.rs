@@ -27,6 +27,8 @@ pub struct Attributes {
     pub memory: u64,
     /// Bytes of level-2 cache.
     pub l2: u64,
+    /// Most bytes of shared memory of a block.
+    pub shared: u32,
     /// Copy engines that work at once.
     pub copy_engines: u32,
     /// Whether error correction is on.
@@ -234,6 +236,7 @@ fn attributes(device: CUdevice) -> Result<Attributes, GpuError> {
         sms: get(Attribute::CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT)?,
         memory: memory as u64,
         l2: u64::from(get(Attribute::CU_DEVICE_ATTRIBUTE_L2_CACHE_SIZE)?),
+        shared: get(Attribute::CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN)?,
         copy_engines: get(Attribute::CU_DEVICE_ATTRIBUTE_ASYNC_ENGINE_COUNT)?,
         ecc: get(Attribute::CU_DEVICE_ATTRIBUTE_ECC_ENABLED)? != 0,
         pci: owned(pci.as_ptr()),

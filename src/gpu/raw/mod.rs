@@ -21,6 +21,7 @@ pub mod nccl;
 pub mod nvml;
 pub mod nvrtc;
 mod stream;
+mod tensor;
 mod transfer;
 
 pub use driver::{Driver, version_of};
@@ -30,6 +31,7 @@ pub use graph::{Graph, GraphExec};
 pub use memory::{Memory, Pinned, Region};
 pub use module::{Args, Kernel, Launch, Module, Resources};
 pub use stream::{Priority, Stream, patiently};
+pub use tensor::Boxes;
 pub use transfer::Copy2d;
 
 use std::ffi::{CStr, c_char, c_int};

@@ -180,6 +180,22 @@ impl Kernel {
         Ok(u32::try_from(blocks).unwrap_or(0))
     }
 
+    /// Lets it be launched with up to `bytes` of dynamic shared memory.
+    ///
+    /// # Errors
+    /// The driver's for more than an SM gives a block.
+    pub fn allow_shared(&self, bytes: u32) -> Result<(), GpuError> {
+        self.gpu.enter()?;
+        // SAFETY: a live function.
+        check("cuFuncSetAttribute", unsafe {
+            sys::cuFuncSetAttribute(
+                self.raw,
+                Attribute::CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES,
+                bytes as c_int,
+            )
+        })
+    }
+
     /// Launches it in `stream`, a stream of the same GPU. The arguments must be the kernel's own;
     /// `gpu::kernels` has a typed function for each.
     ///

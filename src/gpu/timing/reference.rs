@@ -1,8 +1,8 @@
 //! Plans to compare with: the ranks' unsplit products, and one plain copy.
 
 use crate::gpu::plan::{
-    ALIGNMENT, Area, Arena, EventId, Fork, Gpu, LEADING, Mode, Place, Plan, Step, Stream, StreamId,
-    What,
+    ALIGNMENT, Area, Arena, EventId, Fork, Gpu, LEADING, Mode, Place, Plan, Products, Step, Stream,
+    StreamId, What,
 };
 use crate::operator::Operator;
 use crate::schedule::{Schedule, TaskId};
@@ -14,7 +14,7 @@ struct Writer {
 
 impl Writer {
     /// A plan with one stream on each GPU of `schedule`; the first is the origin.
-    fn new(schedule: &Schedule) -> Self {
+    fn new(schedule: &Schedule, products: Products) -> Self {
         let mut gpus = schedule.placement.clone();
         gpus.sort_unstable();
         gpus.dedup();
@@ -33,6 +33,7 @@ impl Writer {
             plan: Plan {
                 dtype: schedule.operator.dtype,
                 mode: Mode::Stream,
+                products,
                 verified: true,
                 register: false,
                 shared: false,
@@ -104,10 +105,10 @@ impl Writer {
 
 /// Every rank's product in one piece, those of a GPU one after another. `None` for a bare
 /// collective and for an empty schedule.
-pub fn gemm_plan(schedule: &Schedule) -> Option<Plan> {
+pub fn gemm_plan(schedule: &Schedule, products: Products) -> Option<Plan> {
     let (m, n, k) = schedule.operator.rank_gemm()?;
     schedule.tasks.first()?;
-    let mut writer = Writer::new(schedule);
+    let mut writer = Writer::new(schedule, products);
     for &number in &schedule.placement {
         let gpu = writer.gpu(number);
         let a = writer.matrix(gpu, m, k)?;
@@ -131,7 +132,7 @@ pub fn copy_plan(schedule: &Schedule) -> Option<Plan> {
     let operator: &Operator = &schedule.operator;
     schedule.tasks.first()?;
     let elements = operator.message_bytes() / u64::from(operator.tp) / operator.dtype.size();
-    let mut writer = Writer::new(schedule);
+    let mut writer = Writer::new(schedule, Products::default());
     let count = writer.plan.gpus.len() as u32;
     let (rows, cols) = (elements.div_ceil(1024), elements.clamp(1, 1024));
     for gpu in 0..count {
@@ -163,7 +164,7 @@ mod tests {
 
     #[test]
     fn every_rank_multiplies_its_own_matrices_once() {
-        let plan = gemm_plan(&schedule(&[0, 0, 1, 1])).unwrap();
+        let plan = gemm_plan(&schedule(&[0, 0, 1, 1]), Products::Own).unwrap();
         assert_eq!((plan.steps.len(), plan.streams.len()), (4, 2));
         assert_eq!(plan.join, [(StreamId(1), EventId(1))]);
         // A 120 × 33, B 33 × 20, C 120 × 20, each row 64 elements of 2 bytes.

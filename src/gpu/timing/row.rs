@@ -161,7 +161,7 @@ fn line(cells: impl IntoIterator<Item = String>) -> String {
 mod tests {
     use super::*;
     use crate::device::DType;
-    use crate::gpu::plan::{Flags, Library, Mode, Path};
+    use crate::gpu::plan::{Flags, Library, Mode, Path, Products};
     use crate::operator::{Kind, Operator};
 
     #[test]
@@ -175,6 +175,7 @@ mod tests {
                 path: Path::P2p,
                 mode: Mode::Stream,
                 library: Library::Nccl,
+                products: Products::default(),
                 flags: Flags::Value,
                 seed: 9,
             },

@@ -1,0 +1,84 @@
+// What a product on tiles is told beside its matrices: which rows come first, what they wait for, and
+// who is told of rows that are finished.
+
+#include "flag.cuh"
+
+typedef unsigned short u16;
+
+// A band of tile rows, in the order in which bands are computed.
+struct Band {
+    u32 index; // among the bands from the top
+    u32 first; // waits for `count` flags from here on
+    u32 count;
+    u32 part; // belongs to `parts` parts from here on
+    u32 parts;
+    u32 zero;
+};
+
+struct Wait {
+    const u32 *flag;
+    u32 offset;
+    u32 tag;
+};
+
+// How long a product waits, and where it says that it waited too long.
+struct Gate {
+    const Band *bands; // null: from the top, without waits or parts
+    const Wait *waits;
+    const u32 *epoch; // where the epoch lies; null: it is `base`
+    u64 limit;
+    u32 *status;
+    u32 base, zero;
+};
+
+// Waits for all that the rows of a band need; for one thread.
+__device__ void band_await(const Gate &gate, const Band &band)
+{
+    for (u32 i = band.first; i < band.first + band.count; i++) {
+        const Wait wait = gate.waits[i];
+        await(wait.flag, wanted(gate.epoch, gate.base + wait.offset), gate.limit, gate.status, wait.tag);
+    }
+}
+
+// Rows of the result that are complete when `total` pieces of work are; the last one sets the flag.
+struct Completion {
+    u32 *done; // 0 before and after
+    u32 total;
+    u32 offset;
+    u32 *flag; // null: nobody is told
+};
+
+// Counts a piece of work whose stores have been made; for one thread.
+__device__ void completion_count(const Completion &completion, const Gate &gate)
+{
+    if (!completion.flag)
+        return;
+    __threadfence_system();
+    if (atomicAdd(completion.done, 1u) + 1u == completion.total) {
+        *(volatile u32 *)completion.done = 0u;
+        __threadfence_system();
+        release(completion.flag, wanted(gate.epoch, gate.base + completion.offset));
+    }
+}
+
+// Rows of C that go to one place.
+struct alignas(128) Part {
+    u64 map[16]; // the place as the tensor copy engine sees it, where there is one
+    u16 *start;
+    u64 ld;
+    Completion completion;
+    u32 first_row, rows;
+};
+
+// The tile at a place in the order: bands in groups, so that blocks that work at the same time share
+// rows of A and columns of B in the cache.
+struct Place {
+    u32 band, column;
+};
+
+__device__ Place place_at(u32 at, u32 bands, u32 columns, u32 group)
+{
+    const u32 each = group * columns, first = at / each * group, rest = at % each;
+    const u32 rows = min(group, bands - first);
+    return Place{first + rest % rows, rest / rows};
+}

@@ -1,0 +1,376 @@
+// C = A B or C += A B on Hopper's tensor cores: 16-bit elements, fp32 sums in the order of k.
+//
+// A is m x k and B is k x n, row-major, or transposed (ACROSS_A, ACROSS_B: rows lie across k; B as k x n
+// does, A as m x k does not). A cluster of CLUSTER_M x CLUSTER_N blocks computes as many tiles of
+// TILE_M x TILE_N at a time and shares what it loads. In each block
+//
+//   warp 0       loads tiles of A and B, STAGES ahead                         full[], empty[]
+//   warps 1, 2   move finished pieces of C to memory, for one group each      ready[], named barriers
+//   warps 4-7    group 0: rows 0-63 of the tile, sums in registers
+//   warps 8-11   group 1: rows 64-127
+//
+// so that while a group waits for nothing but its products, the next tile is on its way and the last
+// one still leaves. Blocks stay and take tile after tile. No tile depends on another.
+//
+// Given when compiled: ELEMENT ("bf16", "f16"), CONVERT (its pair conversion), TILE_N, STAGES, CLUSTER_M,
+// CLUSTER_N, ACROSS_A, ACROSS_B, ACCUMULATE.
+
+#include "hopper.cuh"
+#include "gemm.cuh"
+
+const u32 tile_m = 128, tile_n = TILE_N, tile_k = 64;
+const u32 a_bytes = tile_m * tile_k * 2, b_bytes = tile_n * tile_k * 2, stage_bytes = a_bytes + b_bytes;
+// 64 columns of C of one group.
+const u32 piece_bytes = 64 * 64 * 2, pieces = tile_n / 64;
+const u32 cluster = CLUSTER_M * CLUSTER_N;
+// Blocks that one block shares loads with, itself included.
+const u32 partners = CLUSTER_M + CLUSTER_N - 1;
+
+struct Gemm {
+    CUtensorMap a, b, c;
+    Gate gate;
+    const Part *parts; // null: c
+    u16 *out;          // c's start
+    u64 out_ld;
+    u32 m, n, k, group;
+};
+
+// Shared memory, from a multiple of 1024 bytes on.
+struct Layout {
+    u32 stages, pieces, full, empty, ready;
+
+    __device__ u32 stage(u32 i) const { return stages + i * stage_bytes; }
+    __device__ u32 piece(u32 group, u32 half) const { return pieces + (group * 2 + half) * piece_bytes; }
+    __device__ u32 ready_of(u32 group, u32 half) const { return ready + (group * 2 + half) * 8; }
+};
+
+__device__ Layout layout(const void *start)
+{
+    Layout at;
+    at.stages = (shared_address(start) + 1023) / 1024 * 1024;
+    at.pieces = at.stages + STAGES * stage_bytes;
+    at.full = at.pieces + 4 * piece_bytes;
+    at.empty = at.full + STAGES * 8;
+    at.ready = at.empty + STAGES * 8;
+    return at;
+}
+
+// Goes through a ring of stages.
+struct Ring {
+    u32 at, parity;
+
+    __device__ void next()
+    {
+        if (++at == STAGES) {
+            at = 0;
+            parity ^= 1;
+        }
+    }
+};
+
+// The tiles of one cluster, one after another.
+struct Walk {
+    u32 at, step, end, bands, columns, group;
+
+    __device__ Walk(const Gemm &gemm)
+    {
+        bands = (gemm.m + tile_m * CLUSTER_M - 1) / (tile_m * CLUSTER_M);
+        columns = (gemm.n + tile_n * CLUSTER_N - 1) / (tile_n * CLUSTER_N);
+        group = gemm.group;
+        at = blockIdx.x / cluster;
+        step = gridDim.x / cluster;
+        end = bands * columns;
+    }
+    __device__ Place place() const { return place_at(at, bands, columns, group); }
+};
+
+// One thread: fills the stages.
+__device__ void load(const Gemm &gemm, const Layout &at, u32 rank)
+{
+    const u32 rank_m = rank % CLUSTER_M, rank_n = rank / CLUSTER_M;
+    u16 row_mask = 0, column_mask = 0;
+    for (u32 i = 0; i < CLUSTER_N; i++)
+        row_mask |= 1 << (rank_m + i * CLUSTER_M);
+    for (u32 i = 0; i < CLUSTER_M; i++)
+        column_mask |= 1 << (i + rank_n * CLUSTER_M);
+    Ring ring = {0, 1};
+    for (Walk walk(gemm); walk.at < walk.end; walk.at += walk.step) {
+        const Place place = walk.place();
+        u32 band = place.band;
+        if (gemm.gate.bands) {
+            const Band order = gemm.gate.bands[place.band];
+            band = order.index;
+            if (order.count > 0) {
+                band_await(gemm.gate, order);
+                proxy_fence();
+            }
+        }
+        const int m0 = (band * CLUSTER_M + rank_m) * tile_m, n0 = (place.column * CLUSTER_N + rank_n) * tile_n;
+        for (u32 k0 = 0; k0 < gemm.k; k0 += tile_k) {
+            const u32 full = at.full + ring.at * 8, a = at.stage(ring.at), b = a + a_bytes;
+            barrier_wait(at.empty + ring.at * 8, ring.parity);
+            barrier_expect(full, stage_bytes);
+            // Boxes of 64 columns where rows lie across k, else one box; each partner loads its share.
+#pragma unroll
+            for (u32 i = 0; i < tile_m / CLUSTER_N / 64; i++) {
+                const u32 row = rank_n * (tile_m / CLUSTER_N) + i * 64;
+                if (!ACROSS_A && i > 0)
+                    continue;
+                const int x = ACROSS_A ? m0 + row : k0, y = ACROSS_A ? k0 : m0 + row;
+                if (CLUSTER_N == 1)
+                    tensor_load(a + row * tile_k * 2, &gemm.a, x, y, full);
+                else
+                    tensor_load_all(a + row * tile_k * 2, &gemm.a, x, y, full, row_mask);
+            }
+#pragma unroll
+            for (u32 i = 0; i < tile_n / CLUSTER_M / 64; i++) {
+                const u32 column = rank_m * (tile_n / CLUSTER_M) + i * 64;
+                if (!ACROSS_B && i > 0)
+                    continue;
+                const int x = ACROSS_B ? n0 + column : k0, y = ACROSS_B ? k0 : n0 + column;
+                if (CLUSTER_M == 1)
+                    tensor_load(b + column * tile_k * 2, &gemm.b, x, y, full);
+                else
+                    tensor_load_all(b + column * tile_k * 2, &gemm.b, x, y, full, column_mask);
+            }
+            ring.next();
+        }
+    }
+}
+
+// Makes room for a piece of C, or brings what is to be added to.
+__device__ void prepare(const Gemm &gemm, const Layout &at, u32 group, u32 half, int x, int y)
+{
+    const u32 ready = at.ready_of(group, half);
+    if (ACCUMULATE) {
+        barrier_expect(ready, piece_bytes);
+        tensor_load(at.piece(group, half), &gemm.c, x, y, ready);
+    } else {
+        barrier_arrive(ready);
+    }
+}
+
+// One warp: moves the first columns of a piece to rows from `y` on, of which there are `rows`. The copy
+// engine writes 16 bytes at a time, and would overwrite what follows.
+__device__ void store_columns(u32 piece, u16 *start, u64 ld, int rows, int y, u32 x, u32 columns)
+{
+    for (u32 i = threadIdx.x % 32; i < 64 * columns; i += 32) {
+        const u32 row = i / columns, column = i % columns;
+        if (y + (int)row >= 0 && y + (int)row < rows) {
+            u16 value;
+            asm volatile("ld.shared.u16 %0, [%1];"
+                         : "=h"(value)
+                         : "r"(piece + row * 128 + ((column / 8 ^ row % 8) * 16) + column % 8 * 2)
+                         : "memory");
+            start[(y + (long long)row) * ld + x + column] = value;
+        }
+    }
+    __syncwarp();
+    proxy_fence_shared();
+}
+
+// One warp: moves the finished pieces of a group to memory and says so.
+__device__ void store(const Gemm &gemm, const Layout &at, u32 rank, u32 group)
+{
+    const bool leader = threadIdx.x % 32 == 0;
+    const u32 rank_m = rank % CLUSTER_M, rank_n = rank / CLUSTER_M;
+    int x = 0, y = 0;
+    Band order = {};
+    auto find = [&](const Walk &walk) {
+        const Place place = walk.place();
+        order.index = place.band;
+        if (gemm.gate.bands)
+            order = gemm.gate.bands[place.band];
+        x = (place.column * CLUSTER_N + rank_n) * tile_n;
+        y = (order.index * CLUSTER_M + rank_m) * tile_m + group * 64;
+    };
+    Walk walk(gemm);
+    if (walk.at >= walk.end)
+        return;
+    find(walk);
+    if (leader)
+        prepare(gemm, at, group, 0, x, y);
+    for (u32 turn = 0;;) {
+        const u32 half = turn % 2, piece = turn % pieces;
+        const u32 to_x = x + piece * 64;
+        const int to_y = y;
+        const Band here = order;
+        turn++;
+        if (piece + 1 == pieces) {
+            walk.at += walk.step;
+            if (walk.at < walk.end)
+                find(walk);
+        }
+        if (leader && walk.at < walk.end) {
+            stores_read();
+            prepare(gemm, at, group, turn % 2, x + turn % pieces * 64, y);
+        }
+        named_sync(1 + group * 2 + half, 160);
+        const u32 from = at.piece(group, half), columns = gemm.n - to_x;
+        const bool ragged = to_x < gemm.n && columns < 64 && columns % 8 != 0;
+        if (ragged && gemm.parts) {
+            for (u32 i = here.part; i < here.part + here.parts; i++) {
+                const Part &part = gemm.parts[i];
+                store_columns(from, part.start, part.ld, part.rows, to_y - (int)part.first_row, to_x, columns);
+            }
+        } else if (ragged) {
+            store_columns(from, gemm.out, gemm.out_ld, gemm.m, to_y, to_x, columns);
+        }
+        if (leader) {
+            if (!ragged && gemm.parts)
+                for (u32 i = here.part; i < here.part + here.parts; i++) {
+                    const Part &part = gemm.parts[i];
+                    tensor_store((const CUtensorMap *)part.map, to_x, to_y - (int)part.first_row, from);
+                }
+            else if (!ragged)
+                tensor_store(&gemm.c, to_x, to_y, from);
+            stores_commit();
+            if (piece + 1 == pieces && gemm.parts) {
+                stores_done();
+                proxy_fence();
+                for (u32 i = here.part; i < here.part + here.parts; i++)
+                    completion_count(gemm.parts[i].completion, gemm.gate);
+            }
+        }
+        if (walk.at >= walk.end)
+            break;
+    }
+    if (leader)
+        stores_done();
+}
+
+__device__ u32 pair(float low, float high)
+{
+    u32 bits;
+    asm(CONVERT " %0, %1, %2;" : "=r"(bits) : "f"(high), "f"(low));
+    return bits;
+}
+
+__device__ void add_pair(u32 bits, float &low, float &high)
+{
+    asm("{\n.reg .b16 l, h;\nmov.b32 {l, h}, %2;\ncvt.f32." ELEMENT " %0, l;\ncvt.f32." ELEMENT " %1, h;\n}"
+        : "=f"(low), "=f"(high)
+        : "r"(bits));
+}
+
+// Four warps: the sums of 64 rows of every tile.
+__device__ void multiply(const Gemm &gemm, const Layout &at, u32 rank, u32 group)
+{
+    const u32 lane = threadIdx.x % 32, warp = threadIdx.x / 32 % 4;
+    // Lane i tells partner i when a stage may be filled again.
+    u32 partner = rank;
+    if (lane < CLUSTER_M)
+        partner = rank / CLUSTER_M * CLUSTER_M + lane;
+    else if (lane < partners) {
+        const u32 other = lane - CLUSTER_M;
+        partner = rank % CLUSTER_M + CLUSTER_M * (other < rank / CLUSTER_M ? other : other + 1);
+    }
+    const u32 empty = cluster > 1 ? barrier_of(at.empty, partner) : at.empty;
+    auto free_stage = [&](u32 stage) {
+        if (lane < partners) {
+            if (cluster > 1)
+                barrier_arrive_remote(empty + stage * 8);
+            else
+                barrier_arrive(empty + stage * 8);
+        }
+    };
+    // A row across k is 128 bytes; 16 of k are 16 such rows, or 32 bytes of a row along k.
+    const u32 a_step = ACROSS_A ? 16 * 128 : 32, b_step = ACROSS_B ? 16 * 128 : 32;
+    const u32 across = 64 * 128;
+    // Lane i addresses row i % 8 of matrix i / 8 of four, of which each is 8 x 8: two down, two across.
+    const u32 row = warp * 16 + lane % 16, column = lane / 16;
+    Ring ring = {0, 0};
+    u32 turn = 0;
+    for (Walk walk(gemm); walk.at < walk.end; walk.at += walk.step) {
+        float sum[tile_n / 2];
+        int fresh = 1;
+        u32 before = 0;
+        for (u32 k0 = 0; k0 < gemm.k; k0 += tile_k) {
+            barrier_wait(at.full + ring.at * 8, ring.parity);
+            const u64 a = tile_descriptor(at.stage(ring.at) + group * 64 * tile_k * 2, across);
+            const u64 b = tile_descriptor(at.stage(ring.at) + a_bytes, across);
+            products_begin();
+#pragma unroll
+            for (u32 i = 0; i < tile_k / 16; i++) {
+                Product<tile_n, ACROSS_A, ACROSS_B>::run(sum, a + (i * a_step >> 4), b + (i * b_step >> 4), fresh);
+                fresh = 0;
+            }
+            products_commit();
+            products_wait<1>();
+            if (k0 > 0)
+                free_stage(before);
+            before = ring.at;
+            ring.next();
+        }
+        products_wait<0>();
+        free_stage(before);
+#pragma unroll
+        for (u32 piece = 0; piece < pieces; piece++) {
+            const u32 half = turn % 2, place = at.piece(group, half);
+            barrier_wait(at.ready_of(group, half), turn / 2 % 2);
+            turn++;
+#pragma unroll
+            for (u32 i = 0; i < 4; i++) {
+                float *values = sum + piece * 32 + i * 8;
+                const u32 to = place + row * 128 + ((i * 2 + column ^ row % 8) * 16);
+                if (ACCUMULATE) {
+                    u32 old[4];
+                    matrices_load(to, old);
+#pragma unroll
+                    for (u32 j = 0; j < 4; j++) {
+                        float low, high;
+                        add_pair(old[j], low, high);
+                        values[j * 2] += low;
+                        values[j * 2 + 1] += high;
+                    }
+                }
+                u32 value[4];
+#pragma unroll
+                for (u32 j = 0; j < 4; j++)
+                    value[j] = pair(values[j * 2], values[j * 2 + 1]);
+                matrices_store(to, value);
+            }
+            proxy_fence_shared();
+            named_arrive(1 + group * 2 + half, 160);
+        }
+    }
+}
+
+extern "C" __global__ void __cluster_dims__(CLUSTER_M *CLUSTER_N, 1, 1) __launch_bounds__(384, 1)
+    gemm(const __grid_constant__ Gemm gemm)
+{
+    extern __shared__ u64 memory[];
+    const Layout at = layout(memory);
+    const u32 rank = cluster > 1 ? cluster_rank() : 0;
+    if (threadIdx.x == 0) {
+        for (u32 i = 0; i < STAGES; i++) {
+            barrier_init(at.full + i * 8, 1);
+            barrier_init(at.empty + i * 8, partners * 8);
+        }
+        for (u32 i = 0; i < 4; i++)
+            barrier_init(at.ready + i * 8, 1);
+        barrier_init_fence();
+        tensor_prefetch(&gemm.a);
+        tensor_prefetch(&gemm.b);
+        tensor_prefetch(&gemm.c);
+    }
+    if (cluster > 1)
+        cluster_sync();
+    else
+        __syncthreads();
+    const u32 warp = threadIdx.x / 32;
+    if (warp < 4) {
+        registers_shrink<56>();
+        if (threadIdx.x == 0)
+            load(gemm, at, rank);
+        else if (warp == 1 || warp == 2)
+            store(gemm, at, rank, warp - 1);
+    } else {
+        registers_grow<224>();
+        multiply(gemm, at, rank, warp / 4 - 1);
+    }
+    // Nobody leaves while a partner may still write to its memory.
+    __syncwarp();
+    if (cluster > 1)
+        cluster_sync();
+}
