@@ -105,16 +105,22 @@ template <u32 rows, u32 units, bool across> struct Copier {
         pitch = step * ld * 2;
         tile = across ? tile_k * ld * 2 : tile_k * 2;
     }
-    // Begins the copies of a part of the next tile.
-    __device__ void copy(u32 to, u32 part, u32 parts) const
+    // Whether all of the next tile lies inside.
+    __device__ bool whole() const
     {
-        const u32 bytes = x < xs ? min(xs - x, 8u) * 2 : 0;
+        const u32 row = y - threadIdx.x / units, column = x - threadIdx.x % units * 8;
+        return row + rows <= ys && column + units * 8 <= xs;
+    }
+    // Begins the copies of a part of the next tile.
+    template <bool inside> __device__ void copy(u32 to, u32 part, u32 parts) const
+    {
+        const u32 bytes = inside ? 16 : x < xs ? min(xs - x, 8u) * 2 : 0;
 #pragma unroll
         for (u32 i = 0; i < count; i++) {
             if (i * parts / count != part)
                 continue;
             const u32 place = unit_at(rows, threadIdx.x / units + i * step, threadIdx.x % units);
-            copy_unit(to + place, from + i * pitch, y + i * step < ys ? bytes : 0);
+            copy_unit(to + place, from + i * pitch, inside || y + i * step < ys ? bytes : 0);
         }
     }
     __device__ void next()
@@ -145,8 +151,13 @@ struct Copiers {
     }
     __device__ void copy(u32 stage, u32 part, u32 parts)
     {
-        a.copy(stage, part, parts);
-        b.copy(stage + a_bytes, part, parts);
+        if (a.whole() && b.whole()) {
+            a.template copy<true>(stage, part, parts);
+            b.template copy<true>(stage + a_bytes, part, parts);
+        } else {
+            a.template copy<false>(stage, part, parts);
+            b.template copy<false>(stage + a_bytes, part, parts);
+        }
         if (part + 1 == parts) {
             a.next();
             b.next();
@@ -158,23 +169,15 @@ struct Copiers {
 struct Operands {
     u32 a[4][4], b[4][4];
 
-    __device__ void load(u32 stage, u32 warp_m, u32 warp_n, u32 step)
+    // From the places of the warp's first matrices in a stage. The unit of 16 bytes of the next 16
+    // elements of a row differs in two bits only, so that it is found by an exclusive or.
+    __device__ void load(u32 a_at, u32 b_at, u32 step)
     {
-        const u32 lane = threadIdx.x % 32;
-        // Lane i addresses row i % 8 of matrix i / 8: down first, or across first.
-        const u32 down = lane % 16, right = lane / 16, down2 = lane / 16 * 8 + lane % 8, right2 = lane / 8 % 2;
+        const u32 down = 16 * 128;
 #pragma unroll
         for (u32 i = 0; i < 4; i++) {
-            const u32 m = warp_m * 64 + i * 16, n = warp_n * 64 + i * 16;
-            if (ACROSS_A)
-                fragments<1>(stage + unit_at(tile_k, step * 16 + down2, m / 8 + right2), a[i]);
-            else
-                fragments<0>(stage + unit_at(tile_m, m + down, step * 2 + right), a[i]);
-            const u32 tile = stage + a_bytes;
-            if (ACROSS_B)
-                fragments<1>(tile + unit_at(tile_k, step * 16 + down, n / 8 + right), b[i]);
-            else
-                fragments<0>(tile + unit_at(tile_n, n + down2, step * 2 + right2), b[i]);
+            fragments<ACROSS_A>(ACROSS_A ? (a_at ^ i << 5) + step * down : (a_at ^ step << 5) + i * down, a[i]);
+            fragments<ACROSS_B>(ACROSS_B ? (b_at ^ i << 5) + step * down : (b_at ^ step << 5) + i * down, b[i]);
         }
     }
 };
@@ -225,6 +228,12 @@ extern "C" __global__ void __launch_bounds__(threads, BLOCKS) gemm(const __grid_
     const u32 warp = threadIdx.x / 32, lane = threadIdx.x % 32, warp_m = warp % warps_m, warp_n = warp / warps_m;
     const u32 bands = (gemm.m + tile_m - 1) / tile_m, columns = (gemm.n + tile_n - 1) / tile_n;
     const u32 depth = (gemm.k + tile_k - 1) / tile_k;
+    // Lane i addresses row i % 8 of matrix i / 8 of four: two down and two across, in this order or that.
+    const u32 down = lane % 16, right = lane / 16, down2 = lane / 16 * 8 + lane % 8, right2 = lane / 8 % 2;
+    const u32 a_at = stages + (ACROSS_A ? unit_at(tile_k, down2, warp_m * 8 + right2)
+                                        : unit_at(tile_m, warp_m * 64 + down, right));
+    const u32 b_at = stages + a_bytes + (ACROSS_B ? unit_at(tile_k, down, warp_n * 8 + right)
+                                                  : unit_at(tile_n, warp_n * 64 + down2, right2));
     for (u32 at = blockIdx.x; at < bands * columns; at += gridDim.x) {
         const Place place = place_at(at, bands, columns, gemm.group);
         Band band = {};
@@ -246,11 +255,11 @@ extern "C" __global__ void __launch_bounds__(threads, BLOCKS) gemm(const __grid_
         }
         float sum[4][8][4] = {};
         Operands operands[2];
-        u32 here = stages, ahead = stages + (STAGES - 1) * stage_bytes;
+        u32 here = 0, ahead = stages + (STAGES - 1) * stage_bytes;
         const u32 end = stages + STAGES * stage_bytes, steps = tile_k / 16;
         copies_wait<STAGES - 2>();
         __syncthreads();
-        operands[0].load(here, warp_m, warp_n, 0);
+        operands[0].load(a_at, b_at, 0);
         for (u32 at_k = 0; at_k < depth; at_k++) {
             const bool more = at_k + STAGES - 1 < depth;
 #pragma unroll
@@ -259,9 +268,9 @@ extern "C" __global__ void __launch_bounds__(threads, BLOCKS) gemm(const __grid_
                     // Everybody has read this stage, and the next is there.
                     copies_wait<STAGES - 2>();
                     __syncthreads();
-                    here = here + stage_bytes == end ? stages : here + stage_bytes;
+                    here = here + stage_bytes == STAGES * stage_bytes ? 0 : here + stage_bytes;
                 }
-                operands[(i + 1) % 2].load(here, warp_m, warp_n, (i + 1) % steps);
+                operands[(i + 1) % 2].load(a_at + here, b_at + here, (i + 1) % steps);
                 // The copies of the stage that was read last, a third with each but the last product.
                 if (i + 1 < steps) {
                     if (more)

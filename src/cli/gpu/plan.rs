@@ -11,7 +11,9 @@ use crate::cli::error::Failure;
 use crate::cli::evaluate;
 use crate::cli::output::{Format, OutputArgs};
 use crate::cli::simulate;
-use crate::gpu::plan::{self, Area, Flags, Library, Mode, Options, Path, Plan, Products, What};
+use crate::gpu::plan::{
+    self, Area, Flags, Library, Mode, Options, Path, Plan, Products, Rows, What,
+};
 use crate::report::grid::{Grid, Paint, clean, paint};
 use crate::report::list::List;
 use crate::schedule::Schedule;
@@ -399,6 +401,30 @@ fn words(plan: &Plan, what: &What) -> String {
         } => {
             let sign = if *accumulate { "+=" } else { "=" };
             format!("{kind} {} {sign} {} · {}", area(out), area(a), area(b))
+        }
+        What::Gated {
+            a, b, out, groups, ..
+        } => {
+            let group = |g: &Rows| {
+                let end = g.rows.start + g.rows.len;
+                let flags: Vec<String> = g.flags.iter().map(|f| f.0.to_string()).collect();
+                match flags.is_empty() {
+                    true => format!("rows {}-{end}", g.rows.start),
+                    false => format!(
+                        "rows {}-{end} after flag {}",
+                        g.rows.start,
+                        flags.join(", ")
+                    ),
+                }
+            };
+            let groups: Vec<String> = groups.iter().map(group).collect();
+            format!(
+                "{kind} {} = {} · {}: {}",
+                area(out),
+                area(a),
+                area(b),
+                groups.join("; ")
+            )
         }
         What::Add { inputs, out } | What::Pointwise { inputs, out, .. } => {
             let inputs: Vec<String> = inputs.iter().map(area).collect();

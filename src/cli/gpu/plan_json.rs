@@ -13,6 +13,7 @@ pub(super) fn kind(what: &What) -> &'static str {
         What::ToHost { .. } => "to-host",
         What::FromHost { .. } => "from-host",
         What::Gemm { .. } => "gemm",
+        What::Gated { .. } => "gated-gemm",
         What::Add { .. } => "add",
         What::Pointwise { .. } => "pointwise",
         What::Collective { .. } => "collective",
@@ -55,6 +56,19 @@ fn detail(plan: &Plan, what: &What) -> Value {
             sms,
         } => json!({
             "a": at(a), "b": at(b), "out": at(out), "accumulate": accumulate, "sms": sms,
+        }),
+        What::Gated {
+            a,
+            b,
+            out,
+            groups,
+            sms,
+        } => json!({
+            "a": at(a), "b": at(b), "out": at(out), "sms": sms,
+            "groups": groups.iter().map(|g| json!({
+                "first_row": g.rows.start, "rows": g.rows.len,
+                "flags": g.flags.iter().map(|f| f.0).collect::<Vec<_>>(),
+            })).collect::<Vec<_>>(),
         }),
         What::Add { inputs, out } | What::Pointwise { inputs, out, .. } => json!({
             "inputs": inputs.iter().map(at).collect::<Vec<_>>(), "out": at(out),

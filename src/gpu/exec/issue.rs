@@ -313,6 +313,7 @@ impl Run<'_> {
                 let gemms = device.gemms.borrow();
                 gemms.run(stream, problem, matrices, space.region())
             }
+            What::Gated { .. } => self.gated(at, parity, epoch),
             What::Add { inputs, out } => {
                 let matrix = |area: &Area| {
                     Ok::<_, GpuError>(Matrix {

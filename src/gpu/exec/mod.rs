@@ -23,6 +23,7 @@ mod issue;
 mod lane;
 mod machine;
 mod run;
+mod tables;
 mod warm;
 mod watch;
 

@@ -6,6 +6,7 @@ use std::rc::Rc;
 use super::Faults;
 use super::lane::{GRAPH, Lane, commands};
 use super::machine::{Device, Machine};
+use super::tables::Tables;
 use super::warm::problem;
 use crate::gpu::GpuError;
 use crate::gpu::lt::{Problem, WORKSPACE};
@@ -38,6 +39,8 @@ pub struct Run<'m> {
     pub(super) events: Vec<Event>,
     /// By [`Plan::gemms`].
     pub(super) problems: Vec<Problem>,
+    /// By step: what a product with gates goes by.
+    pub(super) tables: Vec<Option<Tables>>,
     /// By stream; those that multiply.
     pub(super) workspaces: Vec<Option<Memory>>,
     /// By [`Plan::groups`].
@@ -165,7 +168,7 @@ impl<'m> Run<'m> {
             }
         }
         let origin = &plan.streams[plan.origin.index()];
-        let run = Self {
+        let mut run = Self {
             done: Event::new(&device(origin.gpu.index()).gpu, false)?,
             machine,
             schedule: Rc::clone(schedule),
@@ -180,6 +183,7 @@ impl<'m> Run<'m> {
             lanes,
             events,
             problems,
+            tables: Vec::new(),
             workspaces,
             comms,
             graphs: [None, None],
@@ -187,6 +191,7 @@ impl<'m> Run<'m> {
             faults,
         };
         run.choose()?;
+        run.tables = run.make_tables()?;
         run.warm()?;
         Ok(run)
     }
@@ -308,7 +313,7 @@ impl<'m> Run<'m> {
 fn multiplies(plan: &Plan) -> Vec<bool> {
     let mut multiplies = vec![false; plan.streams.len()];
     for step in &plan.steps {
-        multiplies[step.stream.index()] |= matches!(step.what, What::Gemm { .. });
+        multiplies[step.stream.index()] |= step.what.product().is_some();
     }
     multiplies
 }

@@ -12,7 +12,7 @@ impl Run<'_> {
     pub(super) fn choose(&self) -> Result<(), GpuError> {
         let settings = self.machine.settings();
         for step in &self.plan.steps {
-            let What::Gemm { a, b, out, .. } = &step.what else {
+            let Some((a, b, out)) = step.what.product() else {
                 continue;
             };
             let problem = self.problems[self.gemm(&step.what)?];
@@ -50,7 +50,7 @@ impl Run<'_> {
         while let Some(step) = self.plan.steps.get(next) {
             let count = self.together(next);
             let new = match &step.what {
-                What::Gemm { .. } => {
+                What::Gemm { .. } | What::Gated { .. } => {
                     let i = self.gemm(&step.what)?;
                     !std::mem::replace(&mut seen[i], true)
                 }

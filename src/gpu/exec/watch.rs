@@ -27,16 +27,20 @@ pub struct Awaited {
 /// The first wait in issue order whose flag is before `epoch`; `found` is by flag.
 pub fn first_unmet(plan: &Plan, epoch: u32, found: &[u32]) -> Option<Awaited> {
     plan.steps.iter().find_map(|step| {
-        let What::AwaitFlag(flag) = step.what else {
-            return None;
+        let flags: Vec<FlagId> = match &step.what {
+            What::AwaitFlag(flag) => vec![*flag],
+            What::Gated { groups, .. } => groups.iter().flat_map(|g| &g.flags).copied().collect(),
+            _ => return None,
         };
-        let value = *found.get(flag.index())?;
-        (epoch.wrapping_sub(value).cast_signed() > 0).then(|| Awaited {
-            flag,
-            writer: plan.flags[flag.index()].task,
-            reader: step.task,
-            wanted: epoch,
-            found: value,
+        flags.into_iter().find_map(|flag| {
+            let value = *found.get(flag.index())?;
+            (epoch.wrapping_sub(value).cast_signed() > 0).then(|| Awaited {
+                flag,
+                writer: plan.flags[flag.index()].task,
+                reader: step.task,
+                wanted: epoch,
+                found: value,
+            })
         })
     })
 }

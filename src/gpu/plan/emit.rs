@@ -9,6 +9,8 @@ use crate::schedule::{Dep, TaskId, Via};
 pub(super) enum Signal {
     Event,
     Flag,
+    /// A flag that a kernel awaits.
+    Kernel,
 }
 
 /// The end of a step, needed by another.
@@ -34,6 +36,8 @@ pub(super) struct Work {
     pub task: TaskId,
     pub what: What,
     pub waits: Vec<Need>,
+    /// Of a product with gates, by group: the steps that it awaits.
+    pub gates: Vec<Vec<usize>>,
 }
 
 /// Work so far.
@@ -60,6 +64,35 @@ impl Emitter {
             task,
             what,
             waits,
+            gates: Vec::new(),
+        })
+    }
+
+    /// Appends a product whose groups await the `gates` of each inside the kernel.
+    pub(super) fn gated(
+        &mut self,
+        stream: StreamId,
+        task: TaskId,
+        what: What,
+        needs: &[Need],
+        mut gates: Vec<Vec<usize>>,
+    ) -> usize {
+        let waits = self.await_all(stream, needs);
+        for group in &mut gates {
+            group.sort_unstable();
+            group.dedup();
+            group.retain(|&step| !self.clocks.knows(stream, step));
+        }
+        // The kernel ends after all of them.
+        for &step in gates.iter().flatten() {
+            self.clocks.wait(stream, step);
+        }
+        self.append(Work {
+            stream,
+            task,
+            what,
+            waits,
+            gates,
         })
     }
 
@@ -73,6 +106,7 @@ impl Emitter {
                 task,
                 what,
                 waits: self.await_all(stream, &needs),
+                gates: Vec::new(),
             });
         }
         let streams: Vec<u32> = works.iter().map(|w| w.stream.0).collect();
@@ -111,6 +145,13 @@ impl Emitter {
         self.ends.push(steps);
     }
 
+    /// Tasks that ended before end with these steps instead.
+    pub(super) fn end_with(&mut self, tasks: &[TaskId], step: usize) {
+        for task in tasks {
+            self.ends[task.index()] = vec![step];
+        }
+    }
+
     /// The steps with which a task ends.
     pub(super) fn ends(&self, task: TaskId) -> &[usize] {
         &self.ends[task.index()]
@@ -120,7 +161,8 @@ impl Emitter {
     pub(super) fn needs(&self, dep: &Dep) -> impl Iterator<Item = Need> + '_ {
         let signal = match dep.via {
             Via::Lane | Via::Launch | Via::Event => Signal::Event,
-            Via::StreamFlag | Via::KernelFlag => Signal::Flag,
+            Via::StreamFlag => Signal::Flag,
+            Via::KernelFlag => Signal::Kernel,
         };
         let ends = self.ends[dep.task.index()].iter();
         ends.map(move |&step| Need { step, signal })

@@ -4,6 +4,7 @@ use rustc_hash::FxHashMap;
 
 use super::arena::Layout;
 use super::emit::{Emitter, Need};
+use super::gated::Open;
 use super::options::Options;
 use super::signals::{Signals, signals};
 use super::streams::Streams;
@@ -12,7 +13,7 @@ use super::{Call, CallId, GemmShape, Gpu, Party, Plan, StreamId, What};
 use crate::schedule::lowered::{self, Lowered};
 use crate::schedule::verify::{GpuSms, Limits, Verified, VerifyError, verify};
 use crate::schedule::{
-    CollectiveId, Compute, ComputeId, Lane, Rank, Schedule, Slice, TaskId, Work,
+    CollectiveId, Compute, ComputeId, Lane, LaunchId, Rank, Schedule, Slice, TaskId, Work,
 };
 
 /// Streams that one GPU serves independently of one another; of its 32 queues a few are left to
@@ -66,9 +67,19 @@ pub fn lower(
     };
     let limits = Limits { budget, sms: None };
     let verified = verify(schedule, &limits).map_err(LowerError::Schedule)?;
-    let alone = lowered::lower(schedule, &options.lowered());
     let limits = Limits { budget, sms };
-    let runs = verify(&alone.schedule, &limits).map_err(LowerError::Lowered)?;
+    let mut alone = lowered::lower(schedule, &options.lowered());
+    let mut runs = verify(&alone.schedule, &limits);
+    if matches!(runs, Err(VerifyError::CanDeadlock { .. })) && !alone.schedule.launches.is_empty() {
+        // Kernels that wait hold their SMs; streams that wait hold none.
+        let apart = lowered::Options {
+            fuse: false,
+            ..options.lowered()
+        };
+        alone = lowered::lower(schedule, &apart);
+        runs = verify(&alone.schedule, &limits);
+    }
+    let runs = runs.map_err(LowerError::Lowered)?;
     let yes = |v: &Verified| matches!(v, Verified::Yes { .. });
     let verified = yes(&verified) && yes(&runs);
     let plan = Lowering::new(&alone, options, false)?.plan(options, verified);
@@ -93,20 +104,22 @@ fn most_streams(plan: &Plan) -> (u32, usize) {
     counts.max_by_key(|&(_, streams)| streams).unwrap_or((0, 0))
 }
 
-struct Lowering<'a> {
-    schedule: &'a Schedule,
-    origin: &'a [TaskId],
+pub(super) struct Lowering<'a> {
+    pub(super) schedule: &'a Schedule,
+    pub(super) origin: &'a [TaskId],
     share: bool,
     gpus: Vec<u32>,
-    layout: Layout,
+    pub(super) layout: Layout,
     streams: Streams<'a>,
-    out: Emitter,
+    pub(super) out: Emitter,
     rings: Rings,
     groups: Vec<Vec<Rank>>,
     calls: Vec<Call>,
     /// By rank: its parts in calls so far, as steps.
     called: FxHashMap<Rank, Vec<usize>>,
-    gemms: Vec<GemmShape>,
+    pub(super) gemms: Vec<GemmShape>,
+    /// Fused kernels of which not all groups have come.
+    pub(super) open: FxHashMap<LaunchId, Open>,
 }
 
 impl<'a> Lowering<'a> {
@@ -135,6 +148,7 @@ impl<'a> Lowering<'a> {
             calls: Vec::with_capacity(schedule.collectives.len()),
             called: FxHashMap::default(),
             gemms: Vec::new(),
+            open: FxHashMap::default(),
         };
         lowering.tasks(options);
         Ok(lowering)
@@ -145,7 +159,7 @@ impl<'a> Lowering<'a> {
         Gpu(self.gpus.partition_point(|&g| g < number) as u32)
     }
 
-    fn stream(&mut self, id: TaskId) -> StreamId {
+    pub(super) fn stream(&mut self, id: TaskId) -> StreamId {
         let task = self.schedule.task(id);
         let gpu = self.gpu(task.rank);
         self.streams.lane(gpu, task.rank, task.lane)
@@ -198,6 +212,9 @@ impl<'a> Lowering<'a> {
                     let ends = transfer.emit(&mut self.out, streams, rings, options.path);
                     self.out.end(ends);
                 }
+                Work::Compute(c) if self.schedule.task(id).launch.is_some() => {
+                    self.group(id, c, &needs.concat());
+                }
                 Work::Compute(c) => {
                     let stream = self.stream(id);
                     let what = self.compute(c);
@@ -216,7 +233,7 @@ impl<'a> Lowering<'a> {
     /// Adds to `needs` of a task that touches the memory of `rank`. A schedule's collective ends for
     /// all members at once, a library's does not: who follows one member, as `known` says, and
     /// touches the memory of another waits for that other too.
-    fn calls_have_ended(&self, rank: Rank, known: &[Need], needs: &mut Vec<Need>) {
+    pub(super) fn calls_have_ended(&self, rank: Rank, known: &[Need], needs: &mut Vec<Need>) {
         for &step in self.called.get(&rank).into_iter().flatten() {
             let What::Collective { call, member } = self.out.works[step].what else {
                 continue;

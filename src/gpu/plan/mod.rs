@@ -43,6 +43,7 @@
 
 mod arena;
 mod emit;
+mod gated;
 mod lower;
 mod options;
 mod signals;
@@ -57,7 +58,7 @@ pub use lower::{LowerError, MOST_STREAMS, lower};
 pub use options::{Flags, Library, Mode, Options, Path, Products};
 
 use crate::device::DType;
-use crate::schedule::{CollectiveKind, Rank, TaskId, id};
+use crate::schedule::{CollectiveKind, Extent, Rank, TaskId, id};
 
 id!(
     /// Index into [`Plan::gpus`].
@@ -128,6 +129,13 @@ pub struct Slot {
     pub slot: u32,
 }
 
+/// Rows of a product that wait for the same flags.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Rows {
+    pub rows: Extent,
+    pub flags: Vec<FlagId>,
+}
+
 /// What a step does.
 #[derive(Clone, Debug, PartialEq)]
 pub enum What {
@@ -145,6 +153,15 @@ pub enum What {
         b: Area,
         out: Area,
         accumulate: bool,
+        sms: u16,
+    },
+    /// `out = a · b` by one of Duet's kernels, whose rows are taken in the order of `groups`, each
+    /// once its flags have the run's epoch or a later one; `sms` as above.
+    Gated {
+        a: Area,
+        b: Area,
+        out: Area,
+        groups: Vec<Rows>,
         sms: u16,
     },
     /// `out = Σ inputs`; `out` may be one of them.
@@ -170,17 +187,23 @@ pub enum What {
 }
 
 impl What {
+    /// A, B and C of a product.
+    pub const fn product(&self) -> Option<(&Area, &Area, &Area)> {
+        match self {
+            Self::Gemm { a, b, out, .. } | Self::Gated { a, b, out, .. } => Some((a, b, out)),
+            _ => None,
+        }
+    }
+
     /// The product's shape, as listed in [`Plan::gemms`].
     pub fn gemm(&self) -> Option<GemmShape> {
-        let Self::Gemm {
-            a,
-            b,
-            out,
-            accumulate,
-            sms,
-        } = self
-        else {
-            return None;
+        let (a, b, out) = self.product()?;
+        let (accumulate, sms) = match self {
+            Self::Gemm {
+                accumulate, sms, ..
+            } => (*accumulate, *sms),
+            Self::Gated { sms, .. } => (false, *sms),
+            _ => return None,
         };
         let offsets = a.at | b.at | out.at | 256;
         Some(GemmShape {
@@ -189,8 +212,8 @@ impl What {
             n: out.cols,
             k: a.cols,
             ld: [a.ld, b.ld, out.ld],
-            accumulate: *accumulate,
-            sms: *sms,
+            accumulate,
+            sms,
             alignment: 1 << offsets.trailing_zeros(),
         })
     }

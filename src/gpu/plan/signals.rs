@@ -33,28 +33,33 @@ impl Raised<'_> {
         EventId(self.events.len() as u32 - 1)
     }
 
+    /// The flag by which `reader` learns of the end of a step.
+    fn flag(&mut self, works: &[Work], step: usize, reader: StreamId) -> FlagId {
+        let gpu = self.gpu(reader);
+        let id = *self.flag_of.entry((step, gpu)).or_insert_with(|| {
+            self.flags.push(Flag {
+                gpu,
+                writer: works[step].stream,
+                task: works[step].task,
+                readers: Vec::new(),
+            });
+            FlagId(self.flags.len() as u32 - 1)
+        });
+        let readers = &mut self.flags[id.index()].readers;
+        if !readers.contains(&reader) {
+            readers.push(reader);
+        }
+        id
+    }
+
     /// The steps by which `work` awaits what it waits for.
     fn awaits(&mut self, works: &[Work], work: &Work, (flag, event): (bool, bool)) -> Vec<What> {
         let mut steps = Vec::new();
         for need in &work.waits {
             let writer = &works[need.step];
-            let asked = need.signal == Signal::Flag;
+            let asked = need.signal != Signal::Event;
             if asked && flag {
-                let gpu = self.gpu(work.stream);
-                let id = *self.flag_of.entry((need.step, gpu)).or_insert_with(|| {
-                    self.flags.push(Flag {
-                        gpu,
-                        writer: writer.stream,
-                        task: writer.task,
-                        readers: Vec::new(),
-                    });
-                    FlagId(self.flags.len() as u32 - 1)
-                });
-                let readers = &mut self.flags[id.index()].readers;
-                if !readers.contains(&work.stream) {
-                    readers.push(work.stream);
-                }
-                steps.push(What::AwaitFlag(id));
+                steps.push(What::AwaitFlag(self.flag(works, need.step, work.stream)));
             }
             if !asked || event {
                 let id = match self.event_of.get(&need.step) {
@@ -79,7 +84,7 @@ pub(super) fn signals(
     origin: StreamId,
     kinds: (bool, bool),
 ) -> Signals {
-    let works = std::mem::take(&mut emitter.works);
+    let mut works = std::mem::take(&mut emitter.works);
     let mut raised = Raised {
         streams,
         events: Vec::new(),
@@ -92,6 +97,19 @@ pub(super) fn signals(
     for work in &works {
         let steps = raised.awaits(&works, work, kinds);
         awaits.push(steps);
+    }
+    for w in 0..works.len() {
+        for group in 0..works[w].gates.len() {
+            let gates = std::mem::take(&mut works[w].gates[group]);
+            let reader = works[w].stream;
+            let ids = gates
+                .into_iter()
+                .map(|step| raised.flag(&works, step, reader));
+            let ids: Vec<FlagId> = ids.collect();
+            if let What::Gated { groups, .. } = &mut works[w].what {
+                groups[group].flags = ids;
+            }
+        }
     }
     let mut flags_of: FxHashMap<usize, Vec<FlagId>> = FxHashMap::default();
     for (&(step, _), &id) in &raised.flag_of {

@@ -2,9 +2,11 @@
 //! that the library cannot perform are copies and sums. It is what real GPUs perform in place of the
 //! schedule, and what the simulator performs to predict them.
 //!
-//! * The tile groups of a fused kernel become library GEMMs, one after another in their lane. A
-//!   kernel begins its groups in that order anyway, so no circle of waits can arise.
-//! * A wait by a kernel flag becomes one by a stream flag: the stream waits, not the kernel.
+//! * The tile groups of a fused kernel become GEMMs of their own, one after another in their lane.
+//!   A kernel begins its groups in that order anyway, so no circle of waits can arise. Kernels that
+//!   [`fused`] keeps stay what they are.
+//! * A wait by a kernel flag becomes one by a stream flag, except in such a kernel: the stream
+//!   waits, not the kernel.
 //! * Copies within one GPU are kernels.
 //!
 //! The result is again a schedule: the verifier can check it, residency included.
@@ -13,13 +15,14 @@ use rustc_hash::FxHashMap;
 
 mod clock;
 mod exchange;
+mod fused;
 mod order;
 
 pub use clock::Clocks;
 
 use crate::schedule::{
-    Collective, CollectiveId, Compute, ComputeId, Dep, Lane, Member, Mover, Rank, Schedule, Slice,
-    Task, TaskId, Via, Work,
+    Collective, CollectiveId, Compute, ComputeId, Dep, Lane, LaunchId, Member, Mover, Rank,
+    Schedule, Slice, Task, TaskId, Via, Work,
 };
 
 /// What takes the place of what.
@@ -30,6 +33,8 @@ pub struct Options {
     pub library: bool,
     /// Thread blocks of a copy within one GPU that the schedule leaves to a copy engine.
     pub local_blocks: u16,
+    /// Whether fused kernels that wait for rows of one product stay what they are, see [`fused`].
+    pub fuse: bool,
 }
 
 impl Default for Options {
@@ -37,6 +42,7 @@ impl Default for Options {
         Self {
             library: true,
             local_blocks: 16,
+            fuse: false,
         }
     }
 }
@@ -54,6 +60,9 @@ pub fn lower(schedule: &Schedule, options: &Options) -> Lowered {
     let mut writer = Writer::new(schedule, options);
     let scratch = exchange::Scratch::new(schedule, |c| !writer.calls(schedule, c));
     let order = order::issue(schedule);
+    if options.fuse {
+        writer.keep(schedule, &fused::kept(schedule, &order));
+    }
     let mut next = 0;
     while let Some(&task) = order.get(next) {
         match schedule.task(task).work {
@@ -83,6 +92,8 @@ struct Writer {
     tails: FxHashMap<(Rank, Lane), Vec<TaskId>>,
     library: bool,
     local: Mover,
+    /// By launch of the original: what it is in the new schedule, if it stays.
+    launches: Vec<Option<LaunchId>>,
 }
 
 impl Writer {
@@ -110,7 +121,21 @@ impl Writer {
             local: Mover::Sm {
                 blocks: options.local_blocks,
             },
+            launches: vec![None; schedule.launches.len()],
         }
+    }
+
+    /// Lets launches stay what they are.
+    fn keep(&mut self, schedule: &Schedule, kept: &[bool]) {
+        for (launch, _) in kept.iter().enumerate().filter(|(_, kept)| **kept) {
+            self.launches[launch] = Some(LaunchId(self.out.launches.len() as u32));
+            self.out.launches.push(schedule.launches[launch].clone());
+        }
+    }
+
+    /// What the launch of a task of the original is in the new schedule, if it stays.
+    fn kept(&self, schedule: &Schedule, id: TaskId) -> Option<LaunchId> {
+        self.launches[schedule.task(id).launch?.index()]
     }
 
     /// Whether the library performs a collective: each member on a GPU of its own, each slice
@@ -131,7 +156,11 @@ impl Writer {
 
     fn single(&mut self, schedule: &Schedule, id: TaskId, work: Work) {
         let task = schedule.task(id);
+        let launch = self.kept(schedule, id);
         let work = match work {
+            Work::Compute(c) if launch.is_some() => {
+                self.compute(schedule.computes[c.index()].clone())
+            }
             Work::Compute(c) => {
                 let mut compute = schedule.computes[c.index()].clone();
                 if let (Compute::Gemm { kernel, sms, .. }, Some(launch)) =
@@ -147,6 +176,7 @@ impl Writer {
         let mut after = self.waits(schedule, id);
         self.tail_of((task.rank, task.lane), &mut after);
         let new = self.push((task.rank, task.lane), work, &after, id);
+        self.out.tasks[new.index()].launch = launch;
         self.end(schedule, id, vec![new]);
     }
 
@@ -194,6 +224,7 @@ impl Writer {
     /// What the original task waits for, in terms of new tasks.
     fn waits(&self, schedule: &Schedule, id: TaskId) -> Vec<Dep> {
         let here = schedule.task(id);
+        let kept = self.kept(schedule, id).is_some();
         let mut after = Vec::new();
         for dep in schedule.deps(id) {
             for &task in &self.ends[dep.task.index()] {
@@ -203,6 +234,7 @@ impl Writer {
                     Via::Event => Via::Event,
                     // Only a collective that is no longer one ends in other lanes.
                     Via::Lane | Via::Launch => hand_over(there.rank, here.rank),
+                    Via::KernelFlag if kept => Via::KernelFlag,
                     Via::StreamFlag | Via::KernelFlag => Via::StreamFlag,
                 };
                 after.push(Dep { task, via });

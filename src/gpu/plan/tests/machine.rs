@@ -177,7 +177,7 @@ impl Machine {
         let (reads, _) = touches(plan, what);
         let inputs: Vec<Matrix> = reads.iter().map(|m| self.load(m, parity)).collect();
         match what {
-            What::Gemm { .. } => {
+            What::Gemm { .. } | What::Gated { .. } => {
                 let mut out = multiply(&inputs[0], &inputs[1]);
                 if let Some(before) = inputs.get(2) {
                     out = sum(&[before.clone(), out]);
@@ -269,6 +269,7 @@ pub(super) fn touches(plan: &Plan, what: &What) -> (Vec<Memory>, Vec<Memory>) {
             }
             (reads, vec![A(*out)])
         }
+        What::Gated { a, b, out, .. } => (vec![A(*a), A(*b)], vec![A(*out)]),
         What::Add { inputs, out } | What::Pointwise { inputs, out, .. } => {
             (inputs.iter().map(|i| A(*i)).collect(), vec![A(*out)])
         }

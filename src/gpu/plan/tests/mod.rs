@@ -110,8 +110,61 @@ fn settings() -> Vec<Options> {
                 });
             }
         }
+        for flags in [Flags::Value, Flags::ValueAndEvent] {
+            all.push(Options {
+                path,
+                flags,
+                products: Products::Own,
+                ..Options::default()
+            });
+        }
     }
     all
+}
+
+/// The plan with products whose groups wait and multiply one after another in place of kernels that
+/// wait inside: the kernel begins its groups in that order, and reads the rows of each after its
+/// flags.
+fn apart(plan: &Plan) -> Plan {
+    let mut apart = plan.clone();
+    apart.steps.clear();
+    for step in &plan.steps {
+        let What::Gated {
+            a,
+            b,
+            out,
+            groups,
+            sms,
+        } = &step.what
+        else {
+            apart.steps.push(step.clone());
+            continue;
+        };
+        let mut push = |what| {
+            apart.steps.push(Step {
+                what,
+                ..step.clone()
+            });
+        };
+        for group in groups {
+            let rows = |area: &Area| Area {
+                at: area.at + u64::from(group.rows.start) * u64::from(area.ld) * plan.dtype.size(),
+                rows: group.rows.len,
+                ..*area
+            };
+            for flag in &group.flags {
+                push(What::AwaitFlag(*flag));
+            }
+            push(What::Gemm {
+                a: rows(a),
+                b: *b,
+                out: rows(out),
+                accumulate: false,
+                sms: *sms,
+            });
+        }
+    }
+    apart
 }
 
 struct Case {
@@ -171,6 +224,7 @@ fn perform(tp: u32, interleavings: u64, pick: impl Fn(usize, usize) -> bool + Sy
                 Err(error) => panic!("{}: {error}", context()),
             };
             assert!(plan.verified, "{}", context());
+            let plan = apart(&plan);
             assert_eq!(race::races(&plan), [], "{}", context());
             assert_eq!(race::forks_and_joins(&plan), Ok(()), "{}", context());
             for seed in 0..interleavings {

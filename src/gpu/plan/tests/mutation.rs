@@ -71,7 +71,7 @@ fn mutants(plan: &Plan, most: usize) -> Vec<Mutant> {
 
 /// By fate: caught, a race that no interleaving showed, no race.
 fn fates(case: &Case, options: &Options) -> [usize; 3] {
-    let plan = lower(&case.schedule, options, None).expect("lowers");
+    let plan = super::apart(&lower(&case.schedule, options, None).expect("lowers"));
     let references = references(&case.schedule, 3);
     let mut fates = [0; 3];
     for (i, mutant) in mutants(&plan, 12).into_iter().enumerate() {

@@ -4,9 +4,9 @@ use proptest::prelude::*;
 
 use super::emulator::emulate;
 use super::race::{forks_and_joins, races};
-use super::{bridges, cases, references, settings};
+use super::{apart, bridges, cases, circle, references, settings};
 use crate::device::DType;
-use crate::gpu::plan::{LowerError, Options, What, lower};
+use crate::gpu::plan::{LowerError, Mode, Options, Plan, Products, Rows, Step, What, lower};
 use crate::operator::{Kind, Operator};
 use crate::schedule::interpret::Random;
 use crate::schedule::verify::{GpuSms, VerifyError};
@@ -91,6 +91,7 @@ fn random_gather(seed: u64) -> Schedule {
 
 fn performs(schedule: &Schedule, options: &Options, seed: u64) -> Result<(), TestCaseError> {
     let plan = lower(schedule, options, None).map_err(|e| TestCaseError::fail(e.to_string()))?;
+    let plan = apart(&plan);
     prop_assert_eq!(races(&plan), []);
     prop_assert_eq!(forks_and_joins(&plan), Ok(()));
     let references = references(schedule, 3);
@@ -104,7 +105,7 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 256, ..ProptestConfig::default() })]
 
     #[test]
-    fn random_trees_gather(seed in any::<u64>(), setting in 0..24usize) {
+    fn random_trees_gather(seed in any::<u64>(), setting in 0..30usize) {
         performs(&random_gather(seed), &settings()[setting], seed % 1000)?;
     }
 }
@@ -248,4 +249,55 @@ fn more_streams_than_a_gpu_serves_are_refused() {
         error.to_string(),
         "GPU 31 would need 31 streams, more than 28; use a strategy with fewer lanes, fewer ranks, or another path"
     );
+}
+
+#[test]
+fn own_kernels_wait_inside_where_every_rank_has_a_gpu() {
+    let operator = Operator::gemm(Kind::AgGemm, 64, 48, 5, 4, DType::Bf16).unwrap();
+    let choice = strategy::parse("fusion-alltoall:chunks=2").unwrap();
+    let options = Options {
+        products: Products::Own,
+        ..Options::default()
+    };
+    let sms = |_: u32| GpuSms {
+        total: 132,
+        collective: 32,
+    };
+    let plan = |placement: &[u32], options: &Options| {
+        let schedule = choice.build(&operator, &circle(4), placement).unwrap();
+        lower(&schedule, options, Some(&sms)).unwrap()
+    };
+    let kernels = |plan: &Plan| -> Vec<Vec<Rows>> {
+        let groups = |step: &Step| match &step.what {
+            What::Gated { groups, .. } => Some(groups.clone()),
+            _ => None,
+        };
+        plan.steps.iter().filter_map(groups).collect()
+    };
+    let fused = plan(&[0, 1, 2, 3], &options);
+    let all = kernels(&fused);
+    assert_eq!(all.len(), 4);
+    assert!(
+        !fused
+            .steps
+            .iter()
+            .any(|s| matches!(s.what, What::Gemm { .. }))
+    );
+    for (rank, groups) in all.iter().enumerate() {
+        // The own 16 rows first, then those of the next ranks in halves, each after one copy.
+        let starts: Vec<u32> = groups.iter().map(|g| g.rows.start / 16).collect();
+        let next = |i: usize| ((rank + i) % 4) as u32;
+        let expected = [0, 1, 1, 2, 2, 3, 3].map(next);
+        assert_eq!(starts, expected);
+        let flags: Vec<usize> = groups.iter().map(|g| g.flags.len()).collect();
+        assert_eq!(flags, [0, 1, 1, 1, 1, 1, 1]);
+    }
+    // Two kernels that hold all SMs of one GPU might keep each other's copies from starting.
+    assert!(kernels(&plan(&[0, 0, 1, 1], &options)).is_empty());
+    let graph = Options {
+        mode: Mode::Graph,
+        ..options
+    };
+    assert!(kernels(&plan(&[0, 1, 2, 3], &graph)).is_empty());
+    assert!(kernels(&plan(&[0, 1, 2, 3], &Options::default())).is_empty());
 }

@@ -1,0 +1,91 @@
+//! Products whose rows wait for flags inside their kernel.
+
+use super::Run;
+use crate::gpu::GpuError;
+use crate::gpu::kernels::{Epoch, STATUS_WORDS};
+use crate::gpu::plan::What;
+use crate::gpu::plan::{Rows, Step};
+use crate::gpu::raw::Memory;
+use crate::gpu::tiles::{Gate, Group, order};
+
+/// The order and the waits of a product's rows, on its GPU.
+#[derive(Debug)]
+pub(super) struct Tables {
+    bands: Memory,
+    waits: Memory,
+    /// What a wait that took too long says.
+    status: Memory,
+}
+
+impl Run<'_> {
+    /// By step: the tables of products with gates, whose kernels are chosen.
+    pub(super) fn make_tables(&self) -> Result<Vec<Option<Tables>>, GpuError> {
+        self.plan
+            .steps
+            .iter()
+            .map(|step| match &step.what {
+                What::Gated { groups, .. } => self.table(step, groups).map(Some),
+                _ => Ok(None),
+            })
+            .collect()
+    }
+
+    fn table(&self, step: &Step, groups: &[Rows]) -> Result<Tables, GpuError> {
+        let problem = &self.problems[self.gemm(&step.what)?];
+        let device = self.device(self.plan.streams[step.stream.index()].gpu.index());
+        let chosen = device.tiles.borrow().chosen(problem).copied();
+        let Some(chosen) = chosen else {
+            return Err(GpuError::Argument(
+                "a product with gates that Duet's kernels do not compute".to_owned(),
+            ));
+        };
+        let groups = groups
+            .iter()
+            .map(|group| {
+                let flags = group.flags.iter();
+                let flags = flags.map(|flag| Ok(self.flag(*flag)?.address()));
+                Ok(Group {
+                    rows: group.rows,
+                    flags: flags.collect::<Result<_, GpuError>>()?,
+                })
+            })
+            .collect::<Result<Vec<_>, GpuError>>()?;
+        let (bands, waits) = order(chosen.tile, problem.m as u32, &groups);
+        let upload = |bytes: &[u8]| {
+            let memory = Memory::new(&device.gpu, bytes.len() as u64)?;
+            memory.upload(0, bytes)?;
+            Ok::<_, GpuError>(memory)
+        };
+        Ok(Tables {
+            bands: upload(&bands)?,
+            waits: upload(&waits)?,
+            status: upload(&[0; 4 * STATUS_WORDS as usize])?,
+        })
+    }
+
+    /// Submits the product at a step.
+    pub(super) fn gated(&self, at: usize, parity: u64, epoch: u32) -> Result<(), GpuError> {
+        let step = &self.plan.steps[at];
+        let (Some((a, b, out)), Some(Some(tables))) = (step.what.product(), self.tables.get(at))
+        else {
+            return Err(GpuError::Argument("a product without tables".to_owned()));
+        };
+        let gate = Gate {
+            bands: tables.bands.region(),
+            waits: tables.waits.region(),
+            epoch: Epoch::fixed(epoch),
+            // The watchdog opens the flags before.
+            limit: self.machine.settings().limit * 2,
+            status: tables.status.region(),
+        };
+        let matrices = (
+            self.region(a, parity)?,
+            self.region(b, parity)?,
+            self.region(out, parity)?,
+        );
+        let device = self.device(out.gpu.index());
+        let problem = &self.problems[self.gemm(&step.what)?];
+        let tiles = device.tiles.borrow();
+        tiles.run(self.stream(step.stream), problem, matrices, Some(&gate))
+    }
+}
