@@ -119,9 +119,16 @@ pub struct LoweringArgs {
     /// Who performs collectives
     #[arg(long, value_enum, default_value = "nccl", value_name = "LIBRARY")]
     library: LibraryArg,
-    /// Who multiplies matrices
-    #[arg(long, value_enum, default_value = "library", value_name = "WHOSE")]
-    gemm: GemmArg,
+    /// Who multiplies matrices; `gpu run` takes several, e.g. `library,duet`, and performs every
+    /// strategy by each
+    #[arg(
+        long,
+        value_enum,
+        default_value = "library",
+        value_name = "WHOSE",
+        value_delimiter = ','
+    )]
+    gemm: Vec<GemmArg>,
     /// What stands for a schedule's flags in streams
     #[arg(long, value_enum, default_value = "value", value_name = "KIND")]
     flags: FlagsArg,
@@ -139,7 +146,12 @@ impl LoweringArgs {
         self.launch
     }
 
-    /// The options.
+    /// Who multiplies matrices.
+    pub fn products(&self) -> impl Iterator<Item = Products> + '_ {
+        self.gemm.iter().map(|&whose| whose.into())
+    }
+
+    /// The options, with the first of those who multiply.
     pub fn options(&self) -> Options {
         let chunk = self.chunk.get();
         Options {
@@ -160,7 +172,7 @@ impl LoweringArgs {
                 LibraryArg::NcclRegistered => Library::NcclRegistered,
                 LibraryArg::Copies => Library::Copies,
             },
-            products: self.gemm.into(),
+            products: self.products().next().unwrap_or_default(),
             flags: match self.flags {
                 FlagsArg::Value => Flags::Value,
                 FlagsArg::ValueAndEvent => Flags::ValueAndEvent,

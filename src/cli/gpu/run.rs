@@ -18,11 +18,13 @@ use crate::cli::output::{Format, OutputArgs};
 use crate::cli::progress::Progress;
 use crate::cli::simulate::{placed, schedule_file};
 use crate::gpu::GpuError;
-use crate::gpu::campaign::{Case, Prepared, Trial, lower_for, machine_topology, prepare, rehearse};
+use crate::gpu::campaign::{
+    Case, Prepared, Trial, lower_for, machine_topology, prepare, products_name, rehearse,
+};
 use crate::gpu::compare::{Checker, Verdict, fill, fill_all};
 use crate::gpu::exec::{Faults, Machine, Run};
-use crate::gpu::plan::{Plan, Products};
-use crate::gpu::timing::{Columns, Row, Sample, Timer, copy_plan, gemm_plan, header};
+use crate::gpu::plan::{Options, Plan, Products};
+use crate::gpu::timing::{Columns, Row, Sample, Timer, copy_plan, gemm_plan, gemm_plan_by, header};
 use crate::strategy;
 use crate::topology;
 
@@ -145,9 +147,16 @@ pub fn run(args: &RunArgs) -> Result<(), Failure> {
         Some(schedule) => vec![schedule.strategy.clone()],
         None => args.strategy.clone(),
     };
-    let options = args.lowering.options();
+    let both = args.lowering.products().count() > 1;
     let mut variants = Vec::new();
-    for name in names {
+    let cases = args.lowering.products().flat_map(|products| {
+        let options = Options {
+            products,
+            ..args.lowering.options()
+        };
+        names.iter().map(move |name| (name, options))
+    });
+    for (name, options) in cases {
         let case = Case {
             operator,
             placement: placement.clone(),
@@ -169,9 +178,9 @@ pub fn run(args: &RunArgs) -> Result<(), Failure> {
         let prepared = prepared
             .map_err(|error| words(error.to_string()))?
             .map_err(words)?;
-        args.gpus.possible(&name, &prepared.plan, ranks as usize)?;
+        args.gpus.possible(name, &prepared.plan, ranks as usize)?;
         variants.push(Variant {
-            columns: columns(&machine, case),
+            columns: columns(&machine, case, both),
             prepared,
             predicted: None,
             verdict: None,
@@ -210,11 +219,14 @@ pub fn run(args: &RunArgs) -> Result<(), Failure> {
     }
 }
 
-fn columns(machine: &Machine<'_>, case: Case) -> Columns {
+fn columns(machine: &Machine<'_>, case: Case, both: bool) -> Columns {
     let session = machine.session();
     let nvml = session.nvml();
     Columns {
-        variant: case.strategy.clone(),
+        variant: match both {
+            true => format!("{}, {}", case.strategy, products_name(case.products)),
+            false => case.strategy.clone(),
+        },
         case,
         predicted: None,
         error: None,
@@ -272,7 +284,11 @@ fn measure<'m>(
         }
         Ok(Some(Timer::new(run, false)?))
     };
-    let gemm = reference(gemm_plan(&schedule, Products::Library))?;
+    let gemm = reference(gemm_plan(&schedule))?;
+    let own = match args.lowering.products().any(|p| p == Products::Own) {
+        true => reference(gemm_plan_by(&schedule, Products::Own))?,
+        false => None,
+    };
     let needs_peers = machine.devices().len() > 1 && !machine.all_peers();
     let copy = match needs_peers {
         true => None,
@@ -304,10 +320,11 @@ fn measure<'m>(
             step("a reference".to_owned());
             Ok(Some(timer.once(args.repeats)?.makespan))
         };
-        let (product, plain) = (once(&gemm)?, once(&copy)?);
+        let (product, plain, own) = (once(&gemm)?, once(&copy)?, once(&own)?);
         if round > 0 {
             references.gemm.extend(product);
             references.copy.extend(plain);
+            references.own.extend(own);
         }
         // Each round begins with another variant.
         let count = variants.len();

@@ -28,6 +28,8 @@ pub struct Variant<'m> {
 pub struct References {
     pub gemm: Vec<f64>,
     pub copy: Vec<f64>,
+    /// The unsplit products by Duet's own kernels, where these are used.
+    pub own: Vec<f64>,
 }
 
 fn microseconds(seconds: f64) -> String {
@@ -81,6 +83,7 @@ pub fn table(look: &Look, variants: &[Variant<'_>], references: &References) -> 
     let mut text = grid.draw(look);
     let parts = [
         ("unsplit GEMM", &references.gemm),
+        ("unsplit GEMM by Duet", &references.own),
         ("plain copy", &references.copy),
     ];
     for (name, times) in parts {
@@ -148,6 +151,7 @@ pub fn value(
         "rounds": rounds,
         "reference_gemm_s": summary(&references.gemm),
         "reference_copy_s": summary(&references.copy),
+        "reference_own_gemm_s": summary(&references.own),
         "results": results.collect::<Vec<_>>(),
     })
 }

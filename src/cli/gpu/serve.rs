@@ -224,7 +224,7 @@ fn timer<'m>(machine: &'m Machine<'m>, case: &Case) -> Result<Timer<'m>, String>
     let Prepared { schedule, plan } =
         prepare(&built, &topology, sms, &built.options()).map_err(words)??;
     let plan = match case.strategy.as_str() {
-        UNSPLIT => gemm_plan(&schedule, Products::default()).map(Rc::new),
+        UNSPLIT => gemm_plan(&schedule).map(Rc::new),
         COPY => copy_plan(&schedule).map(Rc::new),
         _ => Some(plan),
     };

@@ -29,7 +29,7 @@ mod stats;
 mod timer;
 mod trace;
 
-pub use reference::{copy_plan, gemm_plan};
+pub use reference::{copy_plan, gemm_plan, gemm_plan_by};
 pub use row::{Columns, Row, header};
 pub use stats::{Summary, quantile};
 pub use timer::{GATED, Sample, Timer};

@@ -105,7 +105,12 @@ impl Writer {
 
 /// Every rank's product in one piece, those of a GPU one after another. `None` for a bare
 /// collective and for an empty schedule.
-pub fn gemm_plan(schedule: &Schedule, products: Products) -> Option<Plan> {
+pub fn gemm_plan(schedule: &Schedule) -> Option<Plan> {
+    gemm_plan_by(schedule, Products::Library)
+}
+
+/// The same, multiplied by Duet's own kernels or the library.
+pub fn gemm_plan_by(schedule: &Schedule, products: Products) -> Option<Plan> {
     let (m, n, k) = schedule.operator.rank_gemm()?;
     schedule.tasks.first()?;
     let mut writer = Writer::new(schedule, products);
@@ -164,7 +169,7 @@ mod tests {
 
     #[test]
     fn every_rank_multiplies_its_own_matrices_once() {
-        let plan = gemm_plan(&schedule(&[0, 0, 1, 1]), Products::Own).unwrap();
+        let plan = gemm_plan_by(&schedule(&[0, 0, 1, 1]), Products::Own).unwrap();
         assert_eq!((plan.steps.len(), plan.streams.len()), (4, 2));
         assert_eq!(plan.join, [(StreamId(1), EventId(1))]);
         // A 120 × 33, B 33 × 20, C 120 × 20, each row 64 elements of 2 bytes.
