@@ -2,8 +2,8 @@
 //!
 //! Nothing of CUDA is needed to build or test Duet. [`mod@env`] finds the libraries on the machine,
 //! [`raw`] wraps their calls one by one (the only unsafe code), [`kernels`] are our own kernels,
-//! compiled at run time and kept in a [`cache`], [`lt`] multiplies matrices and [`raw::nccl`] is the
-//! library baseline of the collectives; [`check`] tests all of it against the host. Whatever is
+//! compiled at run time and kept in a [`cache`], [`lt`] and our own [`tiles`] multiply matrices and
+//! [`raw::nccl`] is the library baseline of the collectives; [`check`] tests all of it against the host. Whatever is
 //! missing is a [`GpuError`]: a sentence with a remedy.
 //!
 //! A schedule is lowered to a [`plan`], which [`exec`] performs. [`compare`] says whether the

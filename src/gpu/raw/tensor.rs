@@ -46,7 +46,7 @@ impl Boxes {
             .start
             .matrix(what, self.shape, self.ld, self.dtype.size())?;
         let pitch = self.ld * self.dtype.size();
-        if address % 16 != 0 || pitch % 16 != 0 {
+        if !address.is_multiple_of(16) || !pitch.is_multiple_of(16) {
             return Err(GpuError::Argument(format!(
                 "{what} begins at or has rows of no multiple of 16 bytes"
             )));

@@ -4,42 +4,26 @@
 //! [`Tiles::choose`] once for a [`Problem`], then [`Tiles::run`] any number of times. What they can
 //! do beyond a library: rows of C in an order of our own, each waiting for flags ([`Gate`]).
 
+mod launch;
 mod order;
 mod tile;
 
 use std::collections::BTreeMap;
 use std::rc::Rc;
-use std::time::Duration;
 
+pub use launch::Gate;
 pub use order::{Group, order};
 pub use tile::{Family, Tile};
 
 use super::GpuError;
 use super::cache::Cache;
-use super::kernels::{Epoch, compiled};
+use super::kernels::compiled;
 use super::lt::{Pick, Problem, Trial};
-use super::raw::{Args, Boxes, Event, Gpu, Kernel, Launch, Module, Region, Resources, Stream};
+use super::raw::{Event, Gpu, Kernel, Module, Region, Resources, Stream};
 use crate::device::DType;
 
 /// Rounds of a trial.
 const ROUNDS: usize = 5;
-/// Rows of C whose tiles blocks take at the same time, so that they share B in the cache.
-const GROUP_ROWS: u64 = 2048;
-
-/// What the rows of a product wait for.
-#[derive(Copy, Clone, Debug)]
-pub struct Gate {
-    /// The tables that [`order`] made for the product's tile.
-    pub bands: Region,
-    pub waits: Region,
-    /// Added to the waits' offsets.
-    pub epoch: Epoch,
-    /// How long a wait may take.
-    pub limit: Duration,
-    /// [`STATUS_WORDS`](super::kernels::STATUS_WORDS) words, zero before.
-    pub status: Region,
-}
-
 /// The kernel of a problem.
 #[derive(Copy, Clone, Debug, PartialEq)]
 pub struct Chosen {
@@ -69,8 +53,8 @@ pub fn refused(problem: &Problem) -> Option<String> {
             problem.dtype.name()
         ));
     }
-    let aligned = problem.align.iter().all(|align| align % 16 == 0)
-        && problem.ld.iter().all(|ld| ld * size % 16 == 0);
+    let aligned = problem.align.iter().all(|align| align.is_multiple_of(16))
+        && problem.ld.iter().all(|ld| (ld * size).is_multiple_of(16));
     if !aligned {
         return Some("a matrix whose rows begin at no multiples of 16 bytes".to_owned());
     }
@@ -108,10 +92,10 @@ impl Tiles {
         pick: Pick,
         trial: Option<&Trial<'_>>,
     ) -> Result<Chosen, GpuError> {
-        if let Some(chosen) = self.known.get(&problem) {
-            if chosen.time.is_some() || pick == Pick::Heuristic || trial.is_none() {
-                return Ok(*chosen);
-            }
+        if let Some(chosen) = self.known.get(&problem)
+            && (chosen.time.is_some() || pick == Pick::Heuristic || trial.is_none())
+        {
+            return Ok(*chosen);
         }
         if let Some(reason) = refused(&problem) {
             return Err(GpuError::Argument(reason));
@@ -225,115 +209,4 @@ impl Tiles {
         };
         self.launch(stream, problem, *tile, matrices, gate)
     }
-
-    /// The same by the kernel of `tile`, which is loaded.
-    ///
-    /// # Errors
-    /// As [`Self::run`].
-    pub fn launch(
-        &self,
-        stream: &Stream,
-        problem: &Problem,
-        tile: Tile,
-        matrices: (Region, Region, Region),
-        gate: Option<&Gate>,
-    ) -> Result<(), GpuError> {
-        let build = (tile, problem.dtype, problem.accumulate);
-        let Some(kernel) = self.kernels.get(&build) else {
-            return Err(GpuError::Argument(format!("{tile} was not compiled")));
-        };
-        let (bands, columns) = tile.grid(problem.m, problem.n);
-        let [a, b, c] = addresses(problem, matrices)?;
-        let ld = problem.ld;
-        let mut words = match tile.family {
-            Family::Sm90 => self.tensors(problem, tile, matrices)?,
-            Family::Sm80 => vec![a, b, c, ld[0], ld[1], ld[2]],
-        };
-        words.extend(gate_words(gate, bands)?);
-        // C in one piece.
-        words.push(0);
-        if tile.family == Family::Sm90 {
-            words.extend([c, ld[2]]);
-        }
-        let pair = |low: u64, high: u64| low | high << 32;
-        let group = (GROUP_ROWS / tile.band()).max(1);
-        words.extend([pair(problem.m, problem.n), pair(problem.k, group)]);
-        if tile.family == Family::Sm90 {
-            // The structure's alignment of 64 bytes counts at its end too.
-            words.resize(words.len().next_multiple_of(8), 0);
-        }
-        let sms = match problem.sms {
-            0 => self.gpu.attributes().sms,
-            some => some.min(self.gpu.attributes().sms),
-        };
-        let held = match tile.family {
-            Family::Sm90 => 1,
-            Family::Sm80 => kernel.blocks_per_sm(tile.threads(), tile.shared())?,
-        };
-        let cluster = tile.cluster.0 * tile.cluster.1;
-        let clusters = u64::from(sms * held.max(1) / cluster).clamp(1, (bands * columns).max(1));
-        let size = Launch {
-            grid: (clusters as u32 * cluster, 1),
-            block: tile.threads(),
-            shared: tile.shared(),
-        };
-        kernel.launch(stream, size, &Args::default().words(&words))
-    }
-
-    /// The matrices as the tensor copy engine sees them.
-    fn tensors(
-        &self,
-        problem: &Problem,
-        tile: Tile,
-        (a, b, c): (Region, Region, Region),
-    ) -> Result<Vec<u64>, GpuError> {
-        let Problem { m, n, k, ld, .. } = *problem;
-        let encode = |what, start, shape, ld, rows| {
-            let dtype = problem.dtype;
-            Boxes {
-                start,
-                shape,
-                ld,
-                dtype,
-                rows,
-            }
-            .encode(&self.gpu, what)
-        };
-        let mut words = Vec::with_capacity(64);
-        words.extend(encode("A", a, (m, k), ld[0], tile.rows / tile.cluster.1)?);
-        words.extend(encode("B", b, (k, n), ld[1], 64)?);
-        words.extend(encode("C", c, (m, n), ld[2], 64)?);
-        Ok(words)
-    }
-}
-
-/// Where the matrices begin.
-fn addresses(problem: &Problem, (a, b, c): (Region, Region, Region)) -> Result<[u64; 3], GpuError> {
-    let Problem { m, n, k, ld, .. } = *problem;
-    let size = problem.dtype.size();
-    Ok([
-        a.matrix("A", (m, k), ld[0], size)?,
-        b.matrix("B", (k, n), ld[1], size)?,
-        c.matrix("C", (m, n), ld[2], size)?,
-    ])
-}
-
-/// `struct Gate`.
-fn gate_words(gate: Option<&Gate>, bands: u64) -> Result<[u64; 6], GpuError> {
-    let Some(gate) = gate else {
-        return Ok([0; 6]);
-    };
-    let counter = match gate.epoch.counter {
-        Some(counter) => counter.need("an epoch", 4)?,
-        None => 0,
-    };
-    let status = 4 * super::kernels::STATUS_WORDS;
-    Ok([
-        gate.bands.need("a table of bands", bands * order::BAND)?,
-        gate.waits.address(),
-        counter,
-        u64::try_from(gate.limit.as_nanos()).unwrap_or(u64::MAX),
-        gate.status.need("a status", status)?,
-        u64::from(gate.epoch.offset),
-    ])
 }

@@ -87,7 +87,7 @@ fn one_product(schedule: &Schedule, tasks: &[TaskId]) -> bool {
     // Kernels read and write 16 bytes at a time.
     let aligned = [a0, b0, out0]
         .iter()
-        .all(|slice| u64::from(slice.cols.start) * size % 16 == 0);
+        .all(|slice| (u64::from(slice.cols.start) * size).is_multiple_of(16));
     let alike = |x: &Slice, y: &Slice| (x.buffer, x.slot, x.cols) == (y.buffer, y.slot, y.cols);
     let follows = groups.windows(2).all(|pair| {
         let [(a, _, out), (a_next, _, out_next)] = pair else {
