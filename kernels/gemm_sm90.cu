@@ -150,23 +150,45 @@ __device__ void prepare(const Gemm &gemm, const Layout &at, u32 group, u32 half,
     }
 }
 
-// One warp: moves the first columns of a piece to rows from `y` on, of which there are `rows`. The copy
-// engine writes 16 bytes at a time, and would overwrite what follows.
-__device__ void store_columns(u32 piece, u16 *start, u64 ld, int rows, int y, u32 x, u32 columns)
+// One warp: moves a piece of `columns` columns to rows from `y` on, of which those from 0 to `rows` exist.
+// The copy engine takes no rows before the first, and writes 16 bytes at a time, over what follows.
+__device__ void store_rows(u32 piece, u16 *start, u64 ld, int rows, int y, u32 x, u32 columns)
 {
-    for (u32 i = threadIdx.x % 32; i < 64 * columns; i += 32) {
-        const u32 row = i / columns, column = i % columns;
-        if (y + (int)row >= 0 && y + (int)row < rows) {
-            u16 value;
-            asm volatile("ld.shared.u16 %0, [%1];"
-                         : "=h"(value)
-                         : "r"(piece + row * 128 + ((column / 8 ^ row % 8) * 16) + column % 8 * 2)
-                         : "memory");
-            start[(y + (long long)row) * ld + x + column] = value;
-        }
+    for (u32 i = threadIdx.x % 32; i < 64 * 8; i += 32) {
+        const u32 row = i / 8, unit = i % 8;
+        if (y + (int)row < 0 || y + (int)row >= rows || unit * 8 >= columns)
+            continue;
+        union {
+            uint4 all;
+            u16 at[8];
+        } value;
+        asm volatile("ld.shared.v4.u32 {%0, %1, %2, %3}, [%4];"
+                     : "=r"(value.all.x), "=r"(value.all.y), "=r"(value.all.z), "=r"(value.all.w)
+                     : "r"(piece + row * 128 + ((unit ^ row % 8) * 16))
+                     : "memory");
+        u16 *to = start + (y + (long long)row) * ld + x + unit * 8;
+        if (columns - unit * 8 >= 8)
+            *(uint4 *)to = value.all;
+        else
+#pragma unroll
+            for (u32 j = 0; j < 8; j++)
+                if (j < columns - unit * 8)
+                    to[j] = value.at[j];
     }
     __syncwarp();
     proxy_fence_shared();
+}
+
+// One warp: a piece to where its rows go.
+__device__ void store_piece(const CUtensorMap *map, u16 *start, u64 ld, int rows, u32 n, u32 from, u32 x, int y)
+{
+    if (x >= n || y >= rows || y + 64 <= 0)
+        return;
+    const u32 columns = min(n - x, 64u);
+    if (columns % 8 != 0 || y < 0)
+        store_rows(from, start, ld, rows, y, x, columns);
+    else if (threadIdx.x % 32 == 0)
+        tensor_store(map, x, y, from);
 }
 
 // One warp: moves the finished pieces of a group to memory and says so.
@@ -206,24 +228,16 @@ __device__ void store(const Gemm &gemm, const Layout &at, u32 rank, u32 group)
             prepare(gemm, at, group, turn % 2, x + turn % pieces * 64, y);
         }
         named_sync(1 + group * 2 + half, 160);
-        const u32 from = at.piece(group, half), columns = gemm.n - to_x;
-        const bool ragged = to_x < gemm.n && columns < 64 && columns % 8 != 0;
-        if (ragged && gemm.parts) {
+        const u32 from = at.piece(group, half);
+        if (gemm.parts)
             for (u32 i = here.part; i < here.part + here.parts; i++) {
                 const Part &part = gemm.parts[i];
-                store_columns(from, part.start, part.ld, part.rows, to_y - (int)part.first_row, to_x, columns);
+                const CUtensorMap *map = (const CUtensorMap *)part.map;
+                store_piece(map, part.start, part.ld, part.rows, gemm.n, from, to_x, to_y - (int)part.first_row);
             }
-        } else if (ragged) {
-            store_columns(from, gemm.out, gemm.out_ld, gemm.m, to_y, to_x, columns);
-        }
+        else
+            store_piece(&gemm.c, gemm.out, gemm.out_ld, gemm.m, gemm.n, from, to_x, to_y);
         if (leader) {
-            if (!ragged && gemm.parts)
-                for (u32 i = here.part; i < here.part + here.parts; i++) {
-                    const Part &part = gemm.parts[i];
-                    tensor_store((const CUtensorMap *)part.map, to_x, to_y - (int)part.first_row, from);
-                }
-            else if (!ragged)
-                tensor_store(&gemm.c, to_x, to_y, from);
             stores_commit();
             if (piece + 1 == pieces && gemm.parts) {
                 stores_done();

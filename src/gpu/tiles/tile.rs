@@ -55,15 +55,15 @@ const fn sm80(rows: u32, cols: u32, stages: u32) -> Tile {
 /// the GPU (measured on an H200).
 const TILES: [(Tile, f64); 10] = [
     (sm90(256, 4, (2, 1)), 1.0),
-    (sm90(256, 4, (1, 2)), 0.99),
-    (sm90(256, 4, (1, 1)), 0.97),
+    (sm90(256, 4, (1, 2)), 0.985),
+    (sm90(256, 4, (1, 1)), 0.965),
     (sm90(192, 4, (1, 1)), 0.93),
     (sm90(128, 6, (2, 1)), 0.90),
-    (sm90(128, 6, (1, 1)), 0.88),
-    (sm90(64, 8, (1, 1)), 0.60),
+    (sm90(128, 6, (1, 1)), 0.65),
+    (sm90(64, 8, (1, 1)), 0.465),
     (sm80(128, 256, 4), 1.0),
-    (sm80(128, 128, 3), 0.95),
-    (sm80(64, 128, 4), 0.80),
+    (sm80(128, 128, 3), 0.98),
+    (sm80(64, 128, 4), 0.68),
 ];
 
 impl Tile {
@@ -169,7 +169,7 @@ impl Tile {
             .unwrap_or(&TILES[0]);
         let family = match self.family {
             Family::Sm90 => 1.0,
-            Family::Sm80 => 0.6,
+            Family::Sm80 => 0.53,
         };
         let (bands, columns) = self.grid(problem.m, problem.n);
         let blocks = self.blocks();
