@@ -81,11 +81,11 @@ impl Emitter {
         for group in &mut gates {
             group.sort_unstable();
             group.dedup();
-            group.retain(|&step| !self.clocks.knows(stream, step));
+            group.retain(|&step| !self.clocks.knows(stream.0, step));
         }
         // The kernel ends after all of them.
         for &step in gates.iter().flatten() {
-            self.clocks.wait(stream, step);
+            self.clocks.wait(stream.0, step);
         }
         self.append(Work {
             stream,
