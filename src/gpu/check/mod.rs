@@ -37,7 +37,7 @@ type Single = (&'static str, fn(&Bench) -> Result<String, GpuError>);
 /// One step on all GPUs.
 type Joint = (&'static str, fn(&Benches) -> Result<String, GpuError>);
 
-const SINGLE: [Single; 16] = [
+const SINGLE: [Single; 17] = [
     ("memory", moves::memory),
     ("kernels", moves::resources),
     ("random fill", math::fill),
@@ -51,6 +51,7 @@ const SINGLE: [Single; 16] = [
     ("GEMM", math::gemm),
     ("own GEMMs", tiles::products),
     ("gated GEMMs", tiles::gated),
+    ("parted GEMMs", tiles::parted),
     ("graph", graphs::replay),
     ("value wait in a graph", graphs::value_wait),
     ("rates", rates::single),

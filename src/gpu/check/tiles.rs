@@ -8,7 +8,7 @@ use crate::device::DType;
 use crate::gpu::GpuError;
 use crate::gpu::kernels::Epoch;
 use crate::gpu::raw::{Copy2d, Region};
-use crate::gpu::tiles::{Gate, Group, Tile, order};
+use crate::gpu::tiles::{Gate, Group, Part, Tile, order};
 use crate::schedule::Extent;
 
 const MIB: u64 = 1 << 20;
@@ -18,6 +18,7 @@ const WORDS: u64 = 64 * MIB;
 const FLAGS: u64 = WORDS + 256;
 const BANDS: u64 = WORDS + 4096;
 const WAITS: u64 = WORDS + 65536;
+const PARTS: u64 = WORDS + 131_072;
 
 /// Every kernel on shapes that are no multiples of its tile, with sums onto C and without.
 pub fn products(bench: &Bench) -> Result<String, GpuError> {
@@ -82,7 +83,7 @@ pub fn gated(bench: &Bench) -> Result<String, GpuError> {
                     },
                 })
                 .collect();
-            let (bands, waits) = order(tile, 500, &groups);
+            let (bands, waits) = order(tile, 500, &groups, &[]);
             bench.arena.upload(BANDS, &bands)?;
             bench.arena.upload(WAITS, &waits)?;
             let gate = Gate {
@@ -94,6 +95,7 @@ pub fn gated(bench: &Bench) -> Result<String, GpuError> {
                     false => Duration::from_secs(3),
                 },
                 status: bench.at(WORDS, STATUS)?,
+                parts: None,
             };
             let found = product_error(bench, dtype, shape, false, |problem, regions| {
                 let ld = problem.ld[0];
@@ -143,6 +145,77 @@ pub fn gated(bench: &Bench) -> Result<String, GpuError> {
     }
     Ok(format!(
         "{} kernels: rows that arrive late and in another order; a lost flag ends at its limit",
+        tiles.len()
+    ))
+}
+
+/// Rows that go to places of their own, in parts that are no multiples of a tile: another stream takes
+/// each away as soon as its flag is set.
+pub fn parted(bench: &Bench) -> Result<String, GpuError> {
+    let (dtype, chunk) = (DType::Bf16, 100);
+    let tiles = Tile::all(bench.gpu.attributes());
+    let [first, second] = &bench.streams;
+    for &tile in &tiles {
+        bench.tiles.borrow_mut().load(tile, dtype, false)?;
+        // Twice, since what counts the tiles must be as before.
+        for (epoch, n) in [(7, 136), (8, 131)] {
+            let mut taken = 0;
+            if epoch == 7 {
+                bench.zero(bench.at(WORDS, 4096)?)?;
+            }
+            let found = product_error(bench, dtype, (500, n, 96), false, |problem, regions| {
+                let ld = problem.ld[2];
+                let bytes = u64::from(chunk) * ld * dtype.size();
+                let parts = (0..5)
+                    .map(|i: u32| {
+                        Ok(Part {
+                            rows: Extent::new(i * chunk, chunk),
+                            to: regions.2.from(u64::from(i) * bytes)?,
+                            ld,
+                            flag: bench.at(FLAGS + 4 * u64::from(i), 4)?,
+                        })
+                    })
+                    .collect::<Result<Vec<_>, GpuError>>()?;
+                let tiles = bench.tiles.borrow();
+                let counters = bench.at(WORDS + 1024, 64)?;
+                let table = tiles.parts(&problem, tile, &parts, counters)?;
+                let all = Group {
+                    rows: Extent::new(0, 500),
+                    flags: Vec::new(),
+                };
+                let rows: Vec<Extent> = parts.iter().map(|part| part.rows).collect();
+                let (bands, waits) = order(tile, 500, &[all], &rows);
+                bench.arena.upload(BANDS, &bands)?;
+                bench.arena.upload(PARTS, &table)?;
+                let gate = Gate {
+                    bands: bench.at(BANDS, bands.len() as u64)?,
+                    waits: bench.at(WAITS, waits.len() as u64)?,
+                    epoch: Epoch::fixed(epoch),
+                    limit: Duration::from_secs(3),
+                    status: bench.at(WORDS, STATUS)?,
+                    parts: Some(bench.at(PARTS, table.len() as u64)?),
+                };
+                first.finish(super::LIMIT, "matrices for a parted GEMM")?;
+                for (i, part) in parts.iter().enumerate() {
+                    second.wait_value(part.flag, epoch)?;
+                    second.copy(part.to, bench.at(SOURCE + i as u64 * bytes, bytes)?)?;
+                }
+                taken = 5 * bytes;
+                // Where C would be if it were one.
+                let nowhere = bench.arena.region().from(80 * MIB)?;
+                let regions = (regions.0, regions.1, nowhere);
+                tiles.launch(first, &problem, tile, regions, Some(&gate))
+            })?;
+            right(tile, dtype, found)?;
+            if bench.bytes(SOURCE, taken)? != bench.bytes(32 * MIB, taken)? {
+                return Err(wrong(format!(
+                    "{tile}: a flag was set before its rows were there"
+                )));
+            }
+        }
+    }
+    Ok(format!(
+        "{} kernels: rows to five places, each taken away when its flag was set",
         tiles.len()
     ))
 }

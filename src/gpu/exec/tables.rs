@@ -50,7 +50,7 @@ impl Run<'_> {
                 })
             })
             .collect::<Result<Vec<_>, GpuError>>()?;
-        let (bands, waits) = order(chosen.tile, problem.m as u32, &groups);
+        let (bands, waits) = order(chosen.tile, problem.m as u32, &groups, &[]);
         let upload = |bytes: &[u8]| {
             let memory = Memory::new(&device.gpu, bytes.len() as u64)?;
             memory.upload(0, bytes)?;
@@ -77,6 +77,7 @@ impl Run<'_> {
             // The watchdog opens the flags before.
             limit: self.machine.settings().limit * 2,
             status: tables.status.region(),
+            parts: None,
         };
         let matrices = (
             self.region(a, parity)?,

@@ -2,12 +2,13 @@
 
 use std::time::Duration;
 
-use super::order::BAND;
+use super::order::{BAND, meets};
 use super::{Family, Tile, Tiles};
 use crate::gpu::GpuError;
 use crate::gpu::kernels::{Epoch, STATUS_WORDS};
 use crate::gpu::lt::Problem;
 use crate::gpu::raw::{Args, Boxes, Launch, Region, Stream};
+use crate::schedule::Extent;
 
 /// Rows of C whose tiles blocks take at the same time, so that they share B in the cache.
 const GROUP_ROWS: u64 = 2048;
@@ -24,7 +25,23 @@ pub struct Gate {
     pub limit: Duration,
     /// [`STATUS_WORDS`] words, zero before.
     pub status: Region,
+    /// The table of [`Tiles::parts`], if C is several.
+    pub parts: Option<Region>,
 }
+
+/// Rows of a product that go to a place of their own, with a flag that says that they are there.
+#[derive(Copy, Clone, Debug)]
+pub struct Part {
+    pub rows: Extent,
+    pub to: Region,
+    /// Elements from row to row.
+    pub ld: u64,
+    /// Set to the gate's epoch.
+    pub flag: Region,
+}
+
+/// Bytes of `struct Part`.
+const PART: usize = 256;
 
 impl Tiles {
     /// The same by the kernel of `tile`, which is loaded.
@@ -51,8 +68,10 @@ impl Tiles {
             Family::Sm80 => vec![a, b, c, ld[0], ld[1], ld[2]],
         };
         words.extend(gate_words(gate, bands)?);
-        // C in one piece.
-        words.push(0);
+        words.push(match gate.and_then(|gate| gate.parts) {
+            Some(parts) => parts.need("a table of parts", PART as u64)?,
+            None => 0,
+        });
         if tile.family == Family::Sm90 {
             words.extend([c, ld[2]]);
         }
@@ -79,6 +98,60 @@ impl Tiles {
             shared: tile.shared(),
         };
         kernel.launch(stream, size, &Args::default().words(&words))
+    }
+
+    /// The table of parts of a product, which are its rows from the top without gaps; `counters` takes
+    /// a word for each, zero before.
+    ///
+    /// # Errors
+    /// [`GpuError::Bounds`], and the driver's.
+    pub fn parts(
+        &self,
+        problem: &Problem,
+        tile: Tile,
+        parts: &[Part],
+        counters: Region,
+    ) -> Result<Vec<u8>, GpuError> {
+        let (bands, columns) = tile.grid(problem.m, problem.n);
+        // Who counts a band: two groups of warps in each block, or the block.
+        let writers = match tile.family {
+            Family::Sm90 => 2 * u64::from(tile.cluster.0 * tile.cluster.1),
+            Family::Sm80 => 1,
+        };
+        let mut table = Vec::with_capacity(PART * parts.len());
+        for (i, part) in parts.iter().enumerate() {
+            let shape = (u64::from(part.rows.len), problem.n);
+            let start = part
+                .to
+                .matrix("a part of C", shape, part.ld, problem.dtype.size())?;
+            let mut words = match tile.family {
+                Family::Sm90 => {
+                    let boxes = Boxes {
+                        start: part.to,
+                        shape,
+                        ld: part.ld,
+                        dtype: problem.dtype,
+                        rows: 64,
+                    };
+                    boxes.encode(&self.gpu, "a part of C")?.to_vec()
+                }
+                Family::Sm80 => vec![0; 16],
+            };
+            let height = tile.band();
+            let touches = |band: &u64| meets(&part.rows, band * height, (band + 1) * height);
+            let total = (0..bands).filter(touches).count() as u64 * columns * writers;
+            words.extend([
+                start,
+                part.ld,
+                counters.cut(4 * i as u64, 4)?.address(),
+                total,
+                part.flag.need("a flag", 4)?,
+                u64::from(part.rows.start) | u64::from(part.rows.len) << 32,
+            ]);
+            words.resize(PART / 8, 0);
+            table.extend(words.iter().flat_map(|word| word.to_le_bytes()));
+        }
+        Ok(table)
     }
 
     /// The matrices as the tensor copy engine sees them.

@@ -11,7 +11,7 @@ mod tile;
 use std::collections::BTreeMap;
 use std::rc::Rc;
 
-pub use launch::Gate;
+pub use launch::{Gate, Part};
 pub use order::{Group, order};
 pub use tile::{Family, Tile};
 

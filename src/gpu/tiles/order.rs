@@ -17,8 +17,9 @@ pub struct Group {
 /// The tables of bands and of waits of a product of `m` rows, whose `groups` come in the order in
 /// which their rows are expected. Bands of the tile need not end where groups end: one begins when
 /// the last group that it touches is there, and waits for all of them. The tag of wait i is i, where
-/// flags are numbered group by group.
-pub fn order(tile: Tile, m: u32, groups: &[Group]) -> (Vec<u8>, Vec<u8>) {
+/// flags are numbered group by group. `parts` are the rows of C that go to one place each, from the
+/// top without gaps; none where C is one.
+pub fn order(tile: Tile, m: u32, groups: &[Group], parts: &[Extent]) -> (Vec<u8>, Vec<u8>) {
     let height = tile.band();
     let count = u64::from(m).div_ceil(height);
     let mut waits = Vec::new();
@@ -33,10 +34,7 @@ pub fn order(tile: Tile, m: u32, groups: &[Group]) -> (Vec<u8>, Vec<u8>) {
             let touched: Vec<usize> = groups
                 .iter()
                 .enumerate()
-                .filter(|(_, group)| {
-                    let start = u64::from(group.rows.start);
-                    start < end && start + u64::from(group.rows.len) > begin
-                })
+                .filter(|(_, group)| meets(&group.rows, begin, end))
                 .map(|(i, _)| i)
                 .collect();
             (touched.last().copied().unwrap_or(0), band, touched)
@@ -53,7 +51,11 @@ pub fn order(tile: Tile, m: u32, groups: &[Group]) -> (Vec<u8>, Vec<u8>) {
             listed.extend(flags.iter().copied().zip(tags));
         }
         let count = listed.len() as u32 - first;
-        for word in [band as u32, first, count, 0, 0, 0] {
+        let (begin, end) = (band * height, (band + 1) * height);
+        let touched = |part: &&Extent| meets(part, begin, end);
+        let before = parts.iter().take_while(|part| !touched(part)).count();
+        let own = parts.iter().filter(touched).count();
+        for word in [band as u32, first, count, before as u32, own as u32, 0] {
             table.extend(word.to_le_bytes());
         }
     }
@@ -64,6 +66,12 @@ pub fn order(tile: Tile, m: u32, groups: &[Group]) -> (Vec<u8>, Vec<u8>) {
         bytes.extend(tag.to_le_bytes());
     }
     (table, bytes)
+}
+
+/// Whether some of the rows are in `[begin, end)`.
+pub(super) fn meets(rows: &Extent, begin: u64, end: u64) -> bool {
+    let start = u64::from(rows.start);
+    start < end && start + u64::from(rows.len) > begin
 }
 
 #[cfg(test)]
@@ -95,16 +103,17 @@ mod tests {
             group(400, 100, &[70]),
             group(0, 200, &[80, 90]),
         ];
-        let (bands, waits) = order(tile, 500, &groups);
+        let parts = [Extent::new(0, 300), Extent::new(300, 200)];
+        let (bands, waits) = order(tile, 500, &groups, &parts);
         let bands: Vec<Vec<u32>> = words(&bands).chunks(6).map(<[u32]>::to_vec).collect();
         // Rows 256-383 wait for nothing; 384-499 for 70; 0-127 for 80 and 90; 128-255 touch both.
         assert_eq!(
             bands,
             [
-                [2, 0, 0, 0, 0, 0],
-                [3, 0, 1, 0, 0, 0],
-                [0, 1, 2, 0, 0, 0],
-                [1, 3, 2, 0, 0, 0]
+                [2, 0, 0, 0, 2, 0],
+                [3, 0, 1, 1, 1, 0],
+                [0, 1, 2, 0, 1, 0],
+                [1, 3, 2, 0, 1, 0]
             ]
         );
         let each: Vec<(u32, u32)> = words(&waits).chunks(4).map(|w| (w[0], w[3])).collect();
