@@ -48,7 +48,8 @@ pub(super) enum Way {
 }
 
 impl<'t> Machine<'t> {
-    pub fn new(topology: &'t Topology, terms: Terms) -> Self {
+    /// `staged`: bytes of staging memory in use.
+    pub fn new(topology: &'t Topology, terms: Terms, staged: f64) -> Self {
         let links = topology.graph.edge_count();
         let mut capacity: Vec<f64> = topology
             .graph
@@ -58,7 +59,7 @@ impl<'t> Machine<'t> {
         let has_shared = !topology.shared.is_empty();
         let mut shared_of = vec![Vec::new(); if has_shared { links } else { 0 }];
         for (s, shared) in topology.shared.iter().enumerate() {
-            capacity.push(shared.bandwidth.get());
+            capacity.push(shared.capacity(staged));
             for link in &shared.links {
                 shared_of[link.index()].push((links + s) as u32);
             }

@@ -11,8 +11,9 @@
 use super::SimError;
 use super::cost::Cost;
 use super::engine::{Engine, EngineKind, Event, STRETCH};
-use crate::schedule::{Mover, TaskId, Via, Work};
-use crate::topology::{Leg, NodeId, Path};
+use crate::schedule::{Mover, Rank, Schedule, TaskId, Via, Work};
+use crate::topology::paths::SLOTS;
+use crate::topology::{Leg, NodeId, Path, Topology};
 
 /// Most chunks that one simulation moves, each leg counted.
 const MOST_CHUNKS: u64 = 1 << 21;
@@ -189,12 +190,12 @@ impl Engine<'_> {
     pub fn begin_stretch(&mut self, id: u32, now: f64) {
         let s = &self.staging.stretches[id as usize];
         let gpu = self.issuer(s);
-        let behind = s
-            .engine
-            .is_some_and(|engine| self.right_behind(engine, now));
+        // On a ring an event lies between a copy and the next of its queue.
+        let ring = s.slots > 0;
+        let behind = !ring && (s.engine).is_some_and(|engine| self.right_behind(engine, now));
         let mut alpha = self.costs.start_up(gpu, s.mover, behind) + s.leg.latency.get();
-        if behind && s.slots > 0 {
-            alpha += self.costs.lane(gpu); // the next command of its queue
+        if ring && s.done > 0 {
+            alpha += self.costs.lane(gpu);
         }
         self.events.push(now + alpha, Event::Flow(STRETCH + id));
     }
@@ -278,6 +279,27 @@ impl Engine<'_> {
         self.staging.stretches[id as usize].told += 1;
         self.next_chunk(id, now);
     }
+}
+
+/// Bytes of staging memory that a schedule uses at most: a ring for every lane and pair of GPUs.
+pub(super) fn staged_bytes(schedule: &Schedule, topology: &Topology) -> f64 {
+    let Some((_, chunk)) = topology.path.host() else {
+        return 0.0;
+    };
+    let gpu = |rank: Rank| schedule.placement[usize::from(rank.0)];
+    let mut rings: rustc_hash::FxHashMap<_, f64> = rustc_hash::FxHashMap::default();
+    for task in &schedule.tasks {
+        if let Work::Transfer { from, to, .. } = task.work {
+            let ends = [from, to].map(|slice| gpu(schedule.rank_of(&slice)));
+            if ends[0] != ends[1] {
+                let bytes = (schedule.bytes(&from) as f64).min(chunk.as_f64());
+                let slot = rings.entry((task.rank, task.lane, ends)).or_insert(0.0);
+                *slot = slot.max(bytes);
+            }
+        }
+    }
+    // In an order of its own: sums of whole numbers do not depend on it.
+    rings.values().sum::<f64>() * f64::from(SLOTS)
 }
 
 /// The bytes that take each path. What goes through a ring is whole rows of `row` bytes, and the

@@ -147,6 +147,7 @@ impl Builder {
             name: name.to_owned(),
             links: links.to_vec(),
             bandwidth: BytesPerSecond::of(bandwidth),
+            footprint: Vec::new(),
             half_duplex: false,
             source: None,
         });

@@ -139,6 +139,7 @@ mod tests {
             name: "memory".to_owned(),
             links: both,
             bandwidth: BytesPerSecond::of(20e9),
+            footprint: Vec::new(),
             half_duplex: false,
             source: None,
         });

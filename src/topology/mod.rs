@@ -103,10 +103,34 @@ pub struct Shared {
     pub name: String,
     pub links: Vec<LinkId>,
     pub bandwidth: BytesPerSecond,
+    /// Bandwidth by the bytes of staging memory in use (what fits a processor's cache is faster than
+    /// what does not), ascending; empty: [`Self::bandwidth`] whatever is in use.
+    pub footprint: Vec<(Bytes, BytesPerSecond)>,
     /// Made by `duplex: half` (the two directions of one link), not by `shared:`.
     pub half_duplex: bool,
     /// Where the number comes from.
     pub source: SourceId,
+}
+
+impl Shared {
+    /// Bytes/s while `staged` bytes of staging memory are in use: between entries linear in the
+    /// logarithm of the bytes, outside constant; with nothing staged [`Self::bandwidth`].
+    pub fn capacity(&self, staged: f64) -> f64 {
+        let above = (self.footprint).partition_point(|(bytes, _)| bytes.as_f64() < staged);
+        let point = |at: usize| {
+            (self.footprint)
+                .get(at)
+                .map(|(b, rate)| (b.as_f64(), rate.get()))
+        };
+        match (above.checked_sub(1).and_then(point), point(above)) {
+            _ if staged <= 0.0 => self.bandwidth.get(),
+            (None, None) => self.bandwidth.get(),
+            (Some((_, rate)), None) | (None, Some((_, rate))) => rate,
+            (Some((from, slow)), Some((to, fast))) => {
+                slow + (fast - slow) * (staged / from).ln() / (to / from).ln()
+            }
+        }
+    }
 }
 
 /// Efficiency of a link by the number of flows that cross it at once: pairs (flows, efficiency),
@@ -242,7 +266,34 @@ impl Topology {
 
 #[cfg(test)]
 mod tests {
-    use super::Contention;
+    use super::{Contention, Shared};
+    use crate::units::{Bytes, BytesPerSecond};
+
+    #[test]
+    fn capacities_fall_with_the_footprint() {
+        let point = |bytes, rate| (Bytes::new(bytes), BytesPerSecond::of(rate));
+        let mut shared = Shared {
+            name: "dram".to_owned(),
+            links: Vec::new(),
+            bandwidth: BytesPerSecond::of(200.0),
+            footprint: vec![point(4, 180.0), point(16, 140.0)],
+            half_duplex: false,
+            source: None,
+        };
+        let expected = [
+            (0.0, 200.0),
+            (2.0, 180.0),
+            (4.0, 180.0),
+            (8.0, 160.0),
+            (99.0, 140.0),
+        ];
+        for (staged, rate) in expected {
+            let got = shared.capacity(staged);
+            assert!((got - rate).abs() < 1e-9, "{staged}: {got}");
+        }
+        shared.footprint.clear();
+        assert_eq!(shared.capacity(8.0), 200.0);
+    }
 
     #[test]
     fn contention_is_linear_between_its_points() {

@@ -4,10 +4,10 @@ use std::sync::Arc;
 
 use duet::device;
 use duet::operator::Kind;
-use duet::topology::Topology;
 use duet::topology::build::Builder;
 use duet::topology::paths::with_path;
-use duet::units::Seconds;
+use duet::topology::{Shared, Topology};
+use duet::units::{Bytes, BytesPerSecond, Seconds};
 
 use crate::support::*;
 
@@ -87,4 +87,33 @@ fn the_library_keeps_its_own_way() {
         run(&schedule, &topology).makespan
     };
     assert_eq!(library("host:1MiB"), library("p2p"));
+}
+
+#[test]
+fn memory_carries_less_the_more_is_staged() {
+    // Host memory of 30 GB/s with rings of up to 8 MiB, 15 GB/s from 16 MiB on; both legs share it.
+    let time = |path: &str| {
+        let mut topology = pair(path);
+        let links: Vec<_> = (topology.graph.edge_indices())
+            .filter(|&link| topology.graph[link].kind == 1)
+            .collect();
+        topology.shared.push(Shared {
+            name: "dram".to_owned(),
+            links,
+            bandwidth: BytesPerSecond::of(1e15),
+            footprint: vec![
+                (Bytes::new(8 * MIB), BytesPerSecond::of(30.0 * GB)),
+                (Bytes::new(16 * MIB), BytesPerSecond::of(15.0 * GB)),
+            ],
+            half_duplex: false,
+            source: None,
+        });
+        let schedule = collective(Kind::PointToPoint, 64 * MIB, 2, "direct", &topology);
+        run(&schedule, &topology).makespan
+    };
+    // Two flows of 15 GB/s each while both legs work, one of 30 at the ends.
+    let (small, large) = (time("host:2MiB"), time("host:4MiB"));
+    let both = |rate: f64| 2.0 * 64.0 * MIB as f64 / rate;
+    assert_close(small, both(30.0 * GB), 0.02);
+    assert_close(large, both(15.0 * GB), 0.02);
 }

@@ -5,6 +5,7 @@ use crate::schedule::{Mover, TaskId, Via, Work};
 use crate::sim::SimError;
 use crate::sim::fluid::TIE;
 use crate::sim::graph::NONE;
+use crate::sim::waits::Signals;
 use crate::timeline::Cause;
 
 impl Engine<'_> {
@@ -66,13 +67,16 @@ impl Engine<'_> {
             self.condition(next, now, cause, now);
         } else if next != NONE {
             let gpu = self.costs.gpu(task);
-            // What ended on another GPU is known here by an event.
+            let mut after = self.graph.signals(task);
+            let before = self.graph.signals(self.first_of(next));
+            // What ended on another GPU is known here by an event, recorded there before any flag.
             let gap = match self.staging.ended_on(task) {
-                Some(end) if end != gpu => self.costs.hand_off(Via::Event, end, gpu),
+                Some(end) if end != gpu => {
+                    after = Signals::default();
+                    self.costs.hand_off(Via::Event, end, gpu)
+                }
                 _ => self.costs.lane(gpu),
             };
-            let after = self.graph.signals(task);
-            let before = self.graph.signals(self.first_of(next));
             let gap = gap + self.costs.signals(gpu, after, before);
             self.condition(next, now + gap, cause, now);
         }

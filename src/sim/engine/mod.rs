@@ -11,7 +11,7 @@ use super::kernels::Kernels;
 use super::machine::{Machine, Way};
 use super::pool::Pool;
 use super::queue::Queue;
-use super::staging::Staging;
+use super::staging::{Staging, staged_bytes};
 use super::{LaunchMode, Options, SimError, Submission, host};
 use crate::schedule::{CollectiveId, Mover, Schedule, TaskId, Via, Work};
 use crate::timeline::{Bound, Cause, LinkUse, Sample, Span, Timeline};
@@ -94,7 +94,7 @@ impl<'a> Engine<'a> {
                 gpus,
             });
         }
-        let machine = Machine::new(topology, options.terms);
+        let machine = Machine::new(topology, options.terms, staged_bytes(schedule, topology));
         let graph = Graph::new(schedule, options.streams);
         let unstarted = Span {
             ready: 0.0,

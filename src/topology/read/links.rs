@@ -90,6 +90,7 @@ fn add(
             name,
             links: links.to_vec(),
             bandwidth: spec.bandwidth,
+            footprint: Vec::new(),
             half_duplex: true,
             source: spec.source,
         });

@@ -7,6 +7,7 @@ use super::names;
 use crate::input::yaml::{Node as Yaml, Value};
 use crate::input::{Diagnostic, Fields, did_you_mean};
 use crate::topology::{Contention, LinkId, Shared};
+use crate::units::{Bytes, BytesPerSecond};
 
 /// Most entries of a contention curve.
 const MOST_POINTS: usize = 1024;
@@ -28,6 +29,8 @@ fn read_one(item: &Yaml, position: usize, prefix: &str, draft: &mut Draft) -> Op
     let links = fields.need("links", "[a->b, b->a]", &mut draft.found);
     let bandwidth = fields.need("bandwidth", "38 GB/s", &mut draft.found);
     let bandwidth = bandwidth.and_then(|node| draft.rate(node));
+    let footprint = fields.get("footprint");
+    let footprint = footprint.and_then(|node| read_footprint(node, draft));
     let source = draft.source(&mut fields);
     fields.finish(&mut draft.found);
     let name = match name {
@@ -77,10 +80,36 @@ fn read_one(item: &Yaml, position: usize, prefix: &str, draft: &mut Draft) -> Op
         name: name.1,
         links: members,
         bandwidth: bandwidth?,
+        footprint: footprint.unwrap_or_default(),
         half_duplex: false,
         source,
     });
     Some(())
+}
+
+/// `footprint: { 16 MiB: 180 GB/s, … }`, ascending.
+fn read_footprint(node: &Yaml, draft: &mut Draft) -> Option<Vec<(Bytes, BytesPerSecond)>> {
+    let Value::Map(entries) = &node.value else {
+        draft.found.push(node.wrong(
+            format!("found {}", node.found()),
+            "expected a map such as `{ 16 MiB: 180 GB/s, 64 MiB: 140 GB/s }`",
+        ));
+        return None;
+    };
+    let mut points: Vec<(Bytes, BytesPerSecond)> = Vec::new();
+    for (size, rate) in entries {
+        let bytes: Bytes = size.parse("a size", &mut draft.found)?;
+        let rate = draft.rate(rate)?;
+        if bytes == Bytes::ZERO || points.iter().any(|(known, _)| *known == bytes) {
+            let message = format!("a footprint of {bytes}");
+            let mistake = size.wrong(message, "expected sizes above 0, each once");
+            draft.found.push(mistake);
+            return None;
+        }
+        points.push((bytes, rate));
+    }
+    points.sort_by_key(|(bytes, _)| *bytes);
+    Some(points)
 }
 
 /// The link direction `a->b`, or a mistake pushed.

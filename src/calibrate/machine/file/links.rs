@@ -1,11 +1,13 @@
 //! Nodes, links and shared capacities.
 
+use std::collections::BTreeMap;
 use std::fmt::Write;
 
 use super::super::estimate::Estimate;
 use super::super::profile::Facts;
 use super::{LATENCY, Machine, quoted};
 use crate::device::digits;
+use crate::units::Bytes;
 
 /// Bandwidth of memory where nothing tells \[bytes/s\], as in the shipped machines.
 const DRAM: f64 = 200e9;
@@ -74,16 +76,10 @@ pub fn write(out: &mut String, machine: &Machine, facts: &Facts) {
         LATENCY[1],
         &source,
     );
-    // Each way in an exchange: two shards are written and read at once.
-    let exchange = get("host.exchange").map(|e| e.map(|v| 4.0 * v));
+    let exchanges = exchanges(facts, rate);
+    let exchange = (exchanges.iter().map(|(_, e)| *e)).reduce(larger);
     let copies = get("host.both.all").or_else(|| get("host.both"));
-    let dram = [exchange, copies]
-        .into_iter()
-        .flatten()
-        .reduce(|a, b| match a.value > b.value {
-            true => a,
-            false => b,
-        });
+    let dram = [exchange, copies].into_iter().flatten().reduce(larger);
     let most = dram.map_or(DRAM, |e| e.value.max(DRAM));
     link(
         "dram0, cpu0",
@@ -101,22 +97,75 @@ pub fn write(out: &mut String, machine: &Machine, facts: &Facts) {
             "  - name: {name}\n    links: [{links}]\n    bandwidth: {rate} GB/s\n    source: {source}"
         );
     };
-    let port = get("host.both").unwrap_or(Estimate::exact(2.0 * rate, 0));
+    // Copies both ways stage more than a processor's cache holds; an exchange in rings does not.
+    let both = [get("host.both"), exchange.map(|e| e.map(|v| v / 2.0))];
+    let port = both.into_iter().flatten().reduce(larger);
+    let port = port.unwrap_or(Estimate::exact(2.0 * rate, 0));
     for gpu in 0..gpus {
         let links = format!("gpu{gpu}->cpu0, cpu0->gpu{gpu}");
         shared(
             &format!("port{gpu}"),
             &links,
             port,
-            "GPU 0, both ways at once",
+            "one GPU, both ways at once, or half of an exchange of two if more",
         );
     }
     let dram = dram.unwrap_or(Estimate::exact(DRAM, 0));
-    let how = "four times the best exchange of two GPUs each way, or all copies at once if more";
+    let how = "both ways of an exchange of two GPUs, written and read, its copies' starts taken off; or all copies at once if more";
     shared("dram0", "cpu0->dram0, dram0->cpu0", dram, how);
+    if !exchanges.is_empty() {
+        let point =
+            |(bytes, e): &(u64, Estimate)| format!("{bytes} B: {} GB/s", digits(e.value / 1e9));
+        let points: Vec<String> = exchanges.iter().map(point).collect();
+        let _ = writeln!(out, "    footprint: {{ {} }}", points.join(", "));
+    }
     let _ = writeln!(
         out,
         "prefer: [{}]\nstaging_chunk: 4 MiB\ndefault_tp: {gpus}",
         prefer.join(", ")
     );
+}
+
+/// The estimate of the larger value.
+fn larger(a: Estimate, b: Estimate) -> Estimate {
+    match a.value > b.value {
+        true => a,
+        false => b,
+    }
+}
+
+/// What host memory carries in an exchange of two GPUs, by the staging memory of both rings
+/// \[bytes, bytes/s\]: the best chunk of each footprint. Each ring copies chunks of s one after
+/// another, each with a start g; while one starts the other three flow at the rate b of their own
+/// links. With r the rate measured each way, a chunk takes s/r, and each of the four copies flows at
+///
+/// ```text
+/// x = (s − b·g) / (s/r − 2·g)         memory carries 4·x
+/// ```
+fn exchanges(facts: &Facts, link: f64) -> Vec<(u64, Estimate)> {
+    let of = |name: &str| facts.get(name).map(|e| e.value);
+    let start = match (of("p2p.start"), of("kernel.first"), of("kernel.each")) {
+        (Some(start), Some(first), Some(each)) => (start - first + each).max(0.0),
+        _ => 0.0,
+    };
+    let mut found: BTreeMap<u64, Estimate> = BTreeMap::new();
+    for (name, rate) in facts {
+        let Some(rest) = name.strip_prefix("host.exchange.") else {
+            continue;
+        };
+        let sizes = rest.split_once('.');
+        let size = |text: &str| text.parse::<Bytes>().ok().map(Bytes::get);
+        let Some((chunk, ring)) = sizes.and_then(|(c, r)| size(c).zip(size(r))) else {
+            continue;
+        };
+        let (s, staged) = (chunk as f64, 2 * ring);
+        let own = |r: f64| 4.0 * (s - link * start) / (s / r - 2.0 * start);
+        if ring < 4 * chunk || own(rate.high) <= 0.0 || !own(rate.high).is_finite() {
+            continue; // too few slots to keep both ends busy, or nothing but starts
+        }
+        let memory = rate.map(own);
+        let best = found.entry(staged).or_insert(memory);
+        *best = larger(*best, memory);
+    }
+    found.into_iter().collect()
 }

@@ -168,3 +168,32 @@ fn a_calibration_of_nothing_is_the_profile_it_began_with() {
     // No bandwidth between GPUs was measured, so they meet in host memory.
     assert!(found.kinds.iter().all(|kind| !kind.starts_with("nvlink")));
 }
+
+#[test]
+fn memory_is_written_by_the_bytes_staged() {
+    // Exchanges in which memory carries 4 · 45 GB/s with rings of 8 MiB and 4 · 30 with rings of 32:
+    // a chunk takes 2·g + (s − b·g)/x with g = 5 us and b the mean of both ways.
+    let mut facts = facts();
+    let exact = |value| Estimate::exact(value, 5);
+    facts.insert("kernel.first".to_owned(), exact(1.912_34e-6 + 4.567_89e-6));
+    let (start, link) = (5e-6, 54.7e9);
+    for (ring, chunk, x) in [(8_u64, 2_u64, 45e9), (32, 4, 30e9), (32, 8, 29e9)] {
+        let bytes = (chunk << 20) as f64;
+        let seconds = 2.0 * start + (bytes - link * start) / x;
+        let name = format!("host.exchange.{chunk}MiB.{ring}MiB");
+        facts.insert(name, exact(bytes / seconds));
+    }
+    // Two slots keep no two ends busy.
+    facts.insert("host.exchange.8MiB.16MiB".to_owned(), exact(1e9));
+    let base = device::load("h200").unwrap();
+    let products = (&products()[..], &choices());
+    let (text, _) = text(&machine(2), &base, &facts, products, &[]);
+    let found = load(&text);
+    let dram = found.shared.iter().find(|s| s.name == "dram0").unwrap();
+    let near = |a: f64, b: f64| assert!((a - b).abs() < 1e-3 * b, "{a} {b}");
+    near(dram.bandwidth.get(), 180e9);
+    near(dram.capacity((16 << 20) as f64), 180e9);
+    near(dram.capacity((64 << 20) as f64), 120e9);
+    let port = found.shared.iter().find(|s| s.name == "port0").unwrap();
+    near(port.bandwidth.get(), 99.9e9);
+}
