@@ -8,15 +8,14 @@ use rustc_hash::{FxHashMap, FxHashSet};
 use super::MOST_CASES;
 use super::grid::Draft;
 use super::machines::{self, Machines, Setting};
+use super::places::fits;
 use super::strategies;
 use crate::device::DType;
 use crate::experiment::{Axis, Case, Experiment, Grid, Machine, default_dtype, lacking};
-use crate::input::yaml::Node;
-use crate::input::{Diagnostic, Diagnostics};
+use crate::input::Diagnostics;
 use crate::operator::{Kind, Operator};
 use crate::strategy::Choice;
 use crate::topology::Topology;
-use crate::units::count;
 
 /// A grid being multiplied out.
 struct Expansion<'d, 'n> {
@@ -88,42 +87,6 @@ pub(super) fn expand(
                 }
             }
         }
-    }
-}
-
-/// Whether there is a GPU for every rank, or as many GPUs as `shared` names and a rank for each;
-/// otherwise the mistake.
-fn fits(
-    topology: &Topology,
-    name: &str,
-    tp: u32,
-    node: &Node,
-    shared: Option<(&Node, u32)>,
-) -> Result<(), Diagnostic> {
-    let gpus = topology.gpus.len();
-    match shared {
-        None if tp as usize > gpus => {
-            let message = format!(
-                "{} on the {} of `{name}`",
-                count(u64::from(tp), "rank"),
-                count(gpus as u64, "GPU")
-            );
-            Err(node.wrong(message, "too many").help(format!(
-                "use {gpus} or less, a larger topology, a grid of its own for it, or let ranks share GPUs with `gpus`"
-            )))
-        }
-        Some((at, some)) if some as usize > gpus => {
-            let message = format!("`{name}` has {gpus} GPUs, and `gpus` asks for {some}");
-            Err(at
-                .wrong(message, "too many")
-                .help(format!("use {gpus} or less")))
-        }
-        Some((at, some)) if some > tp => {
-            let message = format!("{some} GPUs for {tp} ranks");
-            let help = format!("use {tp} or less: every GPU has at least one rank");
-            Err(at.wrong(message, "too many").help(help))
-        }
-        _ => Ok(()),
     }
 }
 

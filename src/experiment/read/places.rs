@@ -4,7 +4,9 @@
 use super::{some, twice};
 use crate::input::yaml::Node;
 use crate::input::{Diagnostic, Diagnostics};
+use crate::topology::Topology;
 use crate::topology::paths::PathChoice;
+use crate::units::count;
 
 /// One way and one number of GPUs; `None` where the grid does not have the key.
 #[derive(Copy, Clone, Debug, Default, PartialEq)]
@@ -96,4 +98,40 @@ fn read_gpus<'n>(node: &'n Node, found: &mut Diagnostics) -> Vec<(&'n Node, u32)
         }
     }
     all
+}
+
+/// Whether there is a GPU for every rank, or as many GPUs as `shared` names and a rank for each;
+/// otherwise the mistake.
+pub(super) fn fits(
+    topology: &Topology,
+    name: &str,
+    tp: u32,
+    node: &Node,
+    shared: Option<(&Node, u32)>,
+) -> Result<(), Diagnostic> {
+    let gpus = topology.gpus.len();
+    match shared {
+        None if tp as usize > gpus => {
+            let message = format!(
+                "{} on the {} of `{name}`",
+                count(u64::from(tp), "rank"),
+                count(gpus as u64, "GPU")
+            );
+            Err(node.wrong(message, "too many").help(format!(
+                "use {gpus} or less, a larger topology, a grid of its own for it, or let ranks share GPUs with `gpus`"
+            )))
+        }
+        Some((at, some)) if some as usize > gpus => {
+            let message = format!("`{name}` has {gpus} GPUs, and `gpus` asks for {some}");
+            Err(at
+                .wrong(message, "too many")
+                .help(format!("use {gpus} or less")))
+        }
+        Some((at, some)) if some > tp => {
+            let message = format!("{some} GPUs for {tp} ranks");
+            let help = format!("use {tp} or less: every GPU has at least one rank");
+            Err(at.wrong(message, "too many").help(help))
+        }
+        _ => Ok(()),
+    }
 }

@@ -29,6 +29,7 @@
 
 mod bound;
 mod fill;
+mod layout;
 mod reference;
 mod source;
 mod verdict;

@@ -1,27 +1,17 @@
 //! The complete tensors on every GPU, and the comparison with what a run left.
 
-use super::{Bound, Source, Verdict, exact, seed_of, sources};
+use super::layout::{Held, Layout};
+use super::{Bound, Source, Verdict, exact, seed_of};
 use crate::device::DType;
 use crate::gpu::GpuError;
 use crate::gpu::exec::{Device, Run};
 use crate::gpu::kernels::{COMPARE_BYTES, Kernels, MOST, Matrix};
 use crate::gpu::lt::{Pick, Problem, WORKSPACE};
-use crate::gpu::plan::LEADING;
 use crate::gpu::raw::{Memory, Region};
 use crate::schedule::{Role, Schedule, TensorId};
 
 /// Elements of each output buffer that the host computes.
 const SPOTS: u32 = 8;
-
-/// A tensor in the memory of a GPU.
-#[derive(Copy, Clone, Debug)]
-struct Held {
-    /// Bytes from the start.
-    at: u64,
-    ld: u64,
-    rows: u64,
-    cols: u64,
-}
 
 /// Memory for the references of one schedule, on each GPU of a plan.
 #[derive(Debug)]
@@ -36,58 +26,6 @@ pub struct Checker {
     results: u64,
     workspace: u64,
     memories: Vec<Memory>,
-}
-
-/// Where everything lies.
-#[derive(Debug)]
-struct Layout {
-    sources: Vec<Source>,
-    wanted: Vec<TensorId>,
-    held: Vec<Option<Held>>,
-    /// Where contributions are drawn.
-    scratch: u64,
-    /// Where results begin.
-    results: u64,
-}
-
-impl Layout {
-    fn of(schedule: &Schedule) -> Result<Self, GpuError> {
-        let sources = sources(schedule)?;
-        let mut wanted: Vec<TensorId> = schedule
-            .buffers
-            .iter()
-            .filter(|b| matches!(b.role, Role::Output | Role::InputOutput))
-            .map(|b| b.tensor)
-            .collect();
-        wanted.sort_unstable();
-        wanted.dedup();
-        let mut held = vec![None; sources.len()];
-        let mut end = 0;
-        let mut summed = 0;
-        for tensor in &wanted {
-            match sources[tensor.index()] {
-                Source::Drawn { contributions } => {
-                    let bytes = hold(schedule, *tensor, &mut held, &mut end);
-                    if contributions > 1 {
-                        let each = u64::from(contributions).min(MOST as u64 - 1);
-                        summed = summed.max(bytes * each);
-                    }
-                }
-                Source::Product { a, b, .. } => {
-                    for tensor in [a, b, *tensor] {
-                        hold(schedule, tensor, &mut held, &mut end);
-                    }
-                }
-            }
-        }
-        Ok(Self {
-            sources,
-            wanted,
-            held,
-            scratch: end,
-            results: end.saturating_add(summed).next_multiple_of(256),
-        })
-    }
 }
 
 impl Checker {
@@ -354,25 +292,6 @@ impl Checker {
     fn region(&self, gpu: usize, at: u64) -> Result<Region, GpuError> {
         self.memories[gpu].region().from(at)
     }
-}
-
-/// Reserves memory for a tensor; its bytes.
-fn hold(schedule: &Schedule, tensor: TensorId, held: &mut [Option<Held>], end: &mut u64) -> u64 {
-    let shape = &schedule.tensors[tensor.index()];
-    let (rows, cols) = (u64::from(shape.rows), u64::from(shape.cols));
-    let ld = cols.next_multiple_of(LEADING);
-    let bytes = rows.saturating_mul(ld * schedule.operator.dtype.size());
-    let place = &mut held[tensor.index()];
-    if place.is_none() {
-        *place = Some(Held {
-            at: *end,
-            ld,
-            rows,
-            cols,
-        });
-        *end = end.saturating_add(bytes).next_multiple_of(256);
-    }
-    bytes
 }
 
 fn finish(run: &Run<'_>, device: &Device, what: &str) -> Result<(), GpuError> {

@@ -14,6 +14,7 @@
 use std::cell::RefCell;
 use std::time::Duration;
 
+use super::entry::Entry;
 use super::variant::{Variant, variants};
 use super::{Halt, Measured, Performer};
 use crate::experiment::{Experiment, Measure};
@@ -21,10 +22,9 @@ use crate::gpu::GpuError;
 use crate::gpu::compare::{Checker, Verdict, fill, fill_all};
 use crate::gpu::exec::{Extras, Faults, Machine, Run, Start};
 use crate::gpu::plan::Mode;
-use crate::gpu::raw::nvml::State;
-use crate::gpu::timing::{Sample, Summary, Timer, trace};
+use crate::gpu::timing::{Timer, trace};
 use crate::validate::cases::Planned;
-use crate::validate::table::{Conditions, Row, median};
+use crate::validate::table::Conditions;
 use crate::validate::tasks;
 
 /// Is told what happens.
@@ -47,17 +47,6 @@ pub struct Executor<'m> {
     /// Of the GPU that has fewest.
     sms: u32,
     watch: &'m dyn Watch,
-}
-
-/// A variant under way.
-struct Entry<'m> {
-    variant: Variant,
-    timer: Option<Timer<'m>>,
-    excluded: Option<String>,
-    /// Of the comparison before.
-    verdict: Option<Verdict>,
-    samples: Vec<Sample>,
-    states: Vec<State>,
 }
 
 /// What a run takes beside its limit.
@@ -238,41 +227,6 @@ impl<'m> Executor<'m> {
         self.watch
             .step(what, self.machine.settings().limit * 8 + ASIDE);
     }
-
-    fn row(&self, entry: &Entry<'_>) -> Row {
-        let times: Vec<f64> = entry.samples.iter().map(|s| s.makespan).collect();
-        let summary = Summary::of(&times);
-        let skews: Vec<f64> = entry.samples.iter().filter_map(Sample::skew).collect();
-        let of = |value: fn(&State) -> Option<f64>| {
-            median(&entry.states.iter().filter_map(value).collect::<Vec<f64>>())
-        };
-        let gated = entry.samples.iter().all(|sample| sample.gated);
-        let ungated =
-            (!gated).then(|| "ungated: submission by the host is part of the times".to_owned());
-        let error = entry.verdict.as_ref().map(|verdict| verdict.relative);
-        Row {
-            case: entry.variant.case.clone(),
-            library: entry.variant.library,
-            rounds: times.len() as u32,
-            repeats: 1,
-            gated: gated && !times.is_empty(),
-            makespan: median(&times),
-            p10: summary.map(|summary| summary.p10),
-            p90: summary.map(|summary| summary.p90),
-            samples: times,
-            skew: median(&skews),
-            checked: entry.verdict.as_ref().is_some_and(|v| v.wrong.is_none()),
-            error: error.filter(|error| error.is_finite()),
-            excluded: entry.excluded.clone().or(ungated),
-            conditions: Conditions {
-                sm_clock_mhz: of(|state| state.sm_mhz.map(f64::from)),
-                power_w: of(|state| state.power_w),
-                temperature_c: of(|state| state.celsius.map(f64::from)),
-                seed: self.measure.seed,
-                ..self.conditions.clone()
-            },
-        }
-    }
 }
 
 impl Performer for Executor<'_> {
@@ -281,14 +235,7 @@ impl Performer for Executor<'_> {
         self.step(format!("building the schedules of `{}`", planned.group));
         let mut entries: Vec<Entry<'_>> = variants(planned, topology, self.sms, true)
             .into_iter()
-            .map(|variant| Entry {
-                variant,
-                timer: None,
-                excluded: None,
-                verdict: None,
-                samples: Vec::new(),
-                states: Vec::new(),
-            })
+            .map(Entry::from)
             .collect();
         let tasks = self
             .prepare(&mut entries)
@@ -305,8 +252,12 @@ impl Performer for Executor<'_> {
                 (Vec::new(), Some(error))
             }
         };
+        let conditions = Conditions {
+            seed: self.measure.seed,
+            ..self.conditions.clone()
+        };
         let measured = Measured {
-            rows: entries.iter().map(|entry| self.row(entry)).collect(),
+            rows: entries.iter().map(|e| e.row(&conditions)).collect(),
             tasks,
         };
         match error {

@@ -5,6 +5,7 @@
 //! on with the groups that are missing. Who performs a group is a [`Performer`]: real GPUs
 //! ([`Executor`]), or in tests something that needs none.
 
+mod entry;
 mod estimate;
 mod executor;
 mod store;
