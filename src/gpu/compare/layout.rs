@@ -7,7 +7,7 @@ use crate::gpu::plan::LEADING;
 use crate::schedule::{Role, Schedule, TensorId};
 
 /// A tensor in the memory of a GPU.
-#[derive(Copy, Clone, Debug)]
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub(super) struct Held {
     /// Bytes from the start.
     pub at: u64,
@@ -17,7 +17,7 @@ pub(super) struct Held {
 }
 
 /// Where everything lies.
-#[derive(Debug)]
+#[derive(Debug, PartialEq)]
 pub(super) struct Layout {
     pub sources: Vec<Source>,
     pub wanted: Vec<TensorId>,

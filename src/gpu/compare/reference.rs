@@ -10,21 +10,14 @@ use crate::gpu::lt::{Pick, Problem, WORKSPACE};
 use crate::gpu::raw::{Memory, Region};
 use crate::schedule::{Role, Schedule, TensorId};
 
-/// Elements of each output buffer that the host computes.
-const SPOTS: u32 = 8;
+/// Elements of each output buffer that the host computes; at least one of each of its pieces.
+const SPOTS: u64 = 8;
 
 /// Memory for the references of one schedule, on each GPU of a plan.
 #[derive(Debug)]
 pub struct Checker {
-    sources: Vec<Source>,
-    /// The tensors that outputs hold.
-    wanted: Vec<TensorId>,
-    /// By tensor; those that references need.
-    held: Vec<Option<Held>>,
-    /// Where contributions are drawn before they are added.
-    scratch: u64,
-    results: u64,
-    workspace: u64,
+    layout: Layout,
+    /// By GPU of the plan.
     memories: Vec<Memory>,
 }
 
@@ -44,22 +37,15 @@ impl Checker {
             run.machine().need_memory(position, end)?;
             memories.push(Memory::new(&device.gpu, end)?);
         }
-        let Layout {
-            sources,
-            wanted,
-            held,
-            scratch,
-            results,
-        } = layout;
-        Ok(Self {
-            sources,
-            wanted,
-            held,
-            scratch,
-            results,
-            workspace: results + COMPARE_BYTES,
-            memories,
-        })
+        Ok(Self { layout, memories })
+    }
+
+    /// Whether it serves another run as well: one with the same tensors on the same GPUs.
+    pub fn serves(&self, run: &Run<'_>) -> bool {
+        let gpus = 0..run.plan().gpus.len();
+        let here = gpus.map(|gpu| run.device(gpu).gpu.ordinal());
+        let own = self.memories.iter().map(|memory| memory.gpu().ordinal());
+        here.eq(own) && Layout::of(run.schedule()).is_ok_and(|layout| layout == self.layout)
     }
 
     /// Bytes of memory that it takes on each GPU.
@@ -77,7 +63,7 @@ impl Checker {
     pub fn check(&self, run: &Run<'_>, parity: u64, seed: u64) -> Result<Verdict, GpuError> {
         let schedule = run.schedule();
         for gpu in 0..self.memories.len() {
-            for &tensor in &self.wanted {
+            for &tensor in &self.layout.wanted {
                 self.compute(run, gpu, tensor, seed)?;
             }
         }
@@ -107,14 +93,14 @@ impl Checker {
         let device = run.device(gpu);
         let dtype = run.plan().dtype;
         let size = dtype.size();
-        let Some(held) = self.held[tensor.index()] else {
+        let Some(held) = self.layout.held[tensor.index()] else {
             return Ok(());
         };
-        let depth = match self.sources[tensor.index()] {
+        let depth = match self.layout.sources[tensor.index()] {
             Source::Drawn { .. } => 0,
             Source::Product { a, .. } => schedule.tensors[a.index()].cols,
         };
-        let bound = Bound::new(dtype, self.sources[tensor.index()], depth);
+        let bound = Bound::new(dtype, self.layout.sources[tensor.index()], depth);
         let whole = run.region(&place.area, parity)?;
         let reference = self.region(gpu, held.at)?;
         let name = || format!("{}[rank {}]", buffer.name, buffer.rank.0);
@@ -133,12 +119,12 @@ impl Checker {
             };
             let results = self.memories[gpu]
                 .region()
-                .cut(self.results, COMPARE_BYTES)?;
+                .cut(self.layout.results, COMPARE_BYTES)?;
             let kernels = &device.kernels;
             kernels.compare(&device.control, dtype, (x, y), (rows, cols), results)?;
             finish(run, device, "comparing the outputs")?;
             let mut bytes = vec![0; COMPARE_BYTES as usize];
-            self.memories[gpu].download(self.results, &mut bytes)?;
+            self.memories[gpu].download(self.layout.results, &mut bytes)?;
             let found = Kernels::difference(&bytes, cols);
             let most = bound.relative(rows * cols);
             verdict.note(found.relative, most);
@@ -153,10 +139,17 @@ impl Checker {
                     )
                 });
             }
-            for _ in 0..SPOTS.min(u32::try_from(rows * cols).unwrap_or(SPOTS)) {
+            let spots = SPOTS.div_ceil(buffer.pieces.len() as u64);
+            for _ in 0..spots.min(rows * cols) {
                 let (r, c) = (random.u64(..rows), random.u64(..cols));
                 let value = f64::from(run.element(&place.area, parity, row + r, col + c)?);
-                let right = exact(schedule, &self.sources, seed, tensor, (top + r, left + c))?;
+                let right = exact(
+                    schedule,
+                    &self.layout.sources,
+                    seed,
+                    tensor,
+                    (top + r, left + c),
+                )?;
                 verdict.spots += 1;
                 let off = (value - right).abs();
                 // The host's number is not rounded, and this one is.
@@ -186,7 +179,7 @@ impl Checker {
     ) -> Result<(), GpuError> {
         let device = run.device(gpu);
         let dtype = run.plan().dtype;
-        match self.sources[tensor.index()] {
+        match self.layout.sources[tensor.index()] {
             Source::Drawn { contributions: 1 } => {
                 self.draw(device, dtype, gpu, tensor, seed_of(seed, tensor, 0))?;
             }
@@ -198,7 +191,7 @@ impl Checker {
                     self.draw(device, dtype, gpu, input, seed_of(seed, input, 0))?;
                 }
                 let [Some(a), Some(b), Some(c)] =
-                    [a, b, tensor].map(|tensor| self.held[tensor.index()])
+                    [a, b, tensor].map(|tensor| self.layout.held[tensor.index()])
                 else {
                     return Ok(());
                 };
@@ -217,7 +210,7 @@ impl Checker {
                     self.region(gpu, b.at)?,
                     self.region(gpu, c.at)?,
                 );
-                let space = self.region(gpu, self.workspace)?;
+                let space = self.region(gpu, self.layout.results + COMPARE_BYTES)?;
                 let mut gemms = device.gemms.borrow_mut();
                 gemms.choose(problem, Pick::Heuristic, None)?;
                 gemms.run(&device.control, &problem, matrices, space)?;
@@ -235,7 +228,7 @@ impl Checker {
         tensor: TensorId,
         seed: u64,
     ) -> Result<(), GpuError> {
-        let Some(held) = self.held[tensor.index()] else {
+        let Some(held) = self.layout.held[tensor.index()] else {
             return Ok(());
         };
         let matrix = self.matrix(gpu, held, held.at)?;
@@ -254,7 +247,7 @@ impl Checker {
         seed: u64,
         contributions: u32,
     ) -> Result<(), GpuError> {
-        let Some(held) = self.held[tensor.index()] else {
+        let Some(held) = self.layout.held[tensor.index()] else {
             return Ok(());
         };
         let shape = (held.rows, held.cols);
@@ -267,7 +260,7 @@ impl Checker {
                 inputs.push(out);
             }
             for c in first..contributions.min(first + each) {
-                let at = self.scratch + u64::from(c - first) * bytes;
+                let at = self.layout.scratch + u64::from(c - first) * bytes;
                 let matrix = self.matrix(gpu, held, at)?;
                 let seed = seed_of(seed, tensor, c);
                 let kernels = &device.kernels;

@@ -15,8 +15,8 @@ use crate::validate::cases::Planned;
 pub const SAMPLE: f64 = 0.4e-3;
 /// Seconds of a group beside its samples, and of one of its cases: building, taking memory, first
 /// calls, checking.
-pub const GROUP: f64 = 0.15;
-const CASE: f64 = 0.08;
+pub const GROUP: f64 = 0.3;
+const CASE: f64 = 0.15;
 /// Seconds that no makespan is longer than.
 const DAY: f64 = 86_400.0;
 /// Bytes of a GPU that are taken by the driver, the libraries and the heating.

@@ -90,6 +90,7 @@ impl<'m> Executor<'m> {
 
     /// Takes what every variant needs and compares its results.
     fn prepare(&self, entries: &mut [Entry<'m>]) -> Result<(), GpuError> {
+        let mut checker = None;
         for entry in entries {
             let name = entry.variant.case.to_string();
             self.step(format!("preparing `{name}`"));
@@ -108,7 +109,7 @@ impl<'m> Executor<'m> {
             )
             .and_then(|run| Timer::new(run, false));
             let checked = made.and_then(|timer| {
-                let verdict = self.check(&timer, &entry.variant)?;
+                let verdict = self.check(&timer, &entry.variant, &mut checker)?;
                 Ok((timer, verdict))
             });
             match checked {
@@ -127,15 +128,23 @@ impl<'m> Executor<'m> {
     }
 
     /// Compares the results of two runs, which fills both halves of the memory; `None` for what
-    /// computes nothing, and where there is no memory for a reference.
-    fn check(&self, timer: &Timer<'_>, variant: &Variant) -> Result<Option<Verdict>, GpuError> {
+    /// computes nothing, and where there is no memory for a reference. `kept`: of the variant
+    /// before, used again where it can be.
+    fn check(
+        &self,
+        timer: &Timer<'_>,
+        variant: &Variant,
+        kept: &mut Option<Checker>,
+    ) -> Result<Option<Verdict>, GpuError> {
         let (run, seed) = (timer.run(), self.measure.seed);
         if !variant.computes() {
             (0..2).try_for_each(|parity| fill_all(run, parity, seed))?;
             return Ok(None);
         }
-        let checker = match Checker::new(run) {
-            Ok(checker) => checker,
+        // What does not serve is given back first.
+        *kept = kept.take().filter(|checker| checker.serves(run));
+        let checker = match kept.take().map_or_else(|| Checker::new(run), Ok) {
+            Ok(checker) => kept.insert(checker),
             Err(GpuError::Memory { .. }) => {
                 (0..2).try_for_each(|parity| fill(run, parity, seed))?;
                 return Ok(None);
