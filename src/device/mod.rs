@@ -142,6 +142,8 @@ pub struct MoreCosts {
     pub copy_next: Option<Seconds>,
     /// What writing a flag takes in the writer's lane; else nothing.
     pub flag_write: Option<Seconds>,
+    /// As [`Self::flag_write`], behind a copy of a copy engine; else that.
+    pub flag_write_copy: Option<Seconds>,
     /// What awaiting a flag that is there takes in the waiting lane; else nothing.
     pub flag_wait: Option<Seconds>,
     /// What recording an event takes in a queue, between two kernels; else nothing.
@@ -170,6 +172,7 @@ impl MoreCosts {
     pub const NONE: Self = Self {
         copy_next: None,
         flag_write: None,
+        flag_write_copy: None,
         flag_wait: None,
         event_record: None,
         event_wait: None,
@@ -192,10 +195,11 @@ impl MoreCosts {
     }
 
     /// Each with its name.
-    fn fields(&mut self) -> [(&'static str, &mut Option<Seconds>); 12] {
+    fn fields(&mut self) -> [(&'static str, &mut Option<Seconds>); 13] {
         [
             ("costs.copy_next", &mut self.copy_next),
             ("costs.flag_write", &mut self.flag_write),
+            ("costs.flag_write_copy", &mut self.flag_write_copy),
             ("costs.flag_wait", &mut self.flag_wait),
             ("costs.event_record", &mut self.event_record),
             ("costs.event_wait", &mut self.event_wait),

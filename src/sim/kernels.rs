@@ -155,6 +155,12 @@ impl Engine<'_> {
                 _ => (sms, false),
             },
         };
+        if let Some(shape) = self.whole_gemm(task) {
+            // A library's GEMM divides its tiles among all its blocks beforehand: those that find
+            // no room begin when there is, and the GEMM ends a whole time of its own after that.
+            let tiles = self.costs.gemm_tiles(gpu, shape, want.min(sms))?;
+            return Ok((want.min(sms).min(tiles), true));
+        }
         if fixed && want > sms {
             return Err(SimError::TooManySms {
                 task: self.schedule.describe(TaskId(task)),
@@ -189,6 +195,13 @@ impl Engine<'_> {
         }
     }
 
+    /// The shape of a GEMM that holds all SMs it uses from start to end.
+    fn whole_gemm(&self, task: u32) -> Option<[u64; 3]> {
+        let real = self.options.streams == Streams::PerGpu && self.options.terms.contention;
+        let alone = self.schedule.tasks[task as usize].launch.is_none();
+        self.costs.gemm_shape(task).filter(|_| real && alone)
+    }
+
     /// Whether a kernel runs beside what holds the SMs: on real GPUs all but the compute lanes are
     /// served first, and kernels of few registers (sums, copies) find room between the tiles of a
     /// GEMM. Collectives do not: they keep whole SMs.
@@ -197,9 +210,7 @@ impl Engine<'_> {
         let small = match t.work {
             Work::Transfer { .. } => true,
             Work::Collective(_) => false,
-            Work::Compute(id) => {
-                !matches!(self.schedule.computes[id.index()], Compute::Gemm { .. })
-            }
+            Work::Compute(_) => self.costs.gemm_shape(task).is_none(),
         };
         self.options.streams == Streams::PerGpu && t.lane.0 != 0 && small
     }
@@ -300,7 +311,14 @@ impl Engine<'_> {
                         let sms = self.kernels.held(self.graph.launch_step(launch));
                         (sms, shape.map(|_| (whole, share)))
                     }
-                    None => (self.kernels.held(task), None),
+                    None => match (self.whole_gemm(task), compute) {
+                        // On fewer SMs than it may use only because it has no more tiles.
+                        (Some(_), &Compute::Gemm { sms: 0, .. }) => {
+                            (self.costs.device(self.costs.gpu(task)).sms, None)
+                        }
+                        (Some(_), &Compute::Gemm { sms, .. }) => (u32::from(sms), None),
+                        _ => (self.kernels.held(task), None),
+                    },
                 };
                 self.costs
                     .compute(task, compute, sms, fused, &mut self.usages)

@@ -54,6 +54,11 @@ pub fn extras(facts: &Facts, start: f64, lane: f64, latency: f64) -> Vec<Field> 
             "flag written to the other GPU between two kernels",
         ),
         (
+            "flag_write_copy",
+            get("between.copy.flag-write"),
+            "flag written to the other GPU between two copies",
+        ),
+        (
             "flag_local",
             plus(get("value.same.extra"), lane),
             "flag written to blocked wait between two streams of a GPU",

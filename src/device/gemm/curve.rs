@@ -193,6 +193,7 @@ impl Curve {
             hbm_bytes: bytes,
             unquantised: overhead + compute,
             wave: one,
+            tiles,
         })
     }
 }
@@ -243,6 +244,7 @@ impl Column<'_> {
             hbm_bytes: time.hbm_bytes,
             unquantised: time.unquantised * factor,
             wave: time.wave * factor,
+            tiles: time.tiles,
         }
     }
 }

@@ -71,6 +71,8 @@ pub struct GemmTime {
     pub unquantised: f64,
     /// Seconds of one wave: the least that any of its tiles takes.
     pub wave: f64,
+    /// Tiles, each as often as k is split: it uses no more SMs than that.
+    pub tiles: f64,
 }
 
 /// A GEMM `m × k` times `k × n` on `sms` SMs of `device` (at least one, at most all it has);
@@ -87,6 +89,7 @@ pub fn gemm(device: &Device, dtype: DType, m: u64, n: u64, k: u64, sms: u32) -> 
         hbm_bytes: model.hbm_bytes,
         unquantised: model.unquantised * factor,
         wave: model.wave * factor,
+        tiles: model.tiles,
     })
 }
 
@@ -130,6 +133,7 @@ pub fn model(device: &Device, dtype: DType, m: u64, n: u64, k: u64, sms: u32) ->
         hbm_bytes: best.bytes,
         unquantised: overhead + unquantised,
         wave: best.seconds / best.waves,
+        tiles: best.tiles,
     })
 }
 

@@ -42,6 +42,7 @@ pub(super) struct Choice {
     pub seconds: f64,
     pub unquantised: f64,
     pub waves: f64,
+    pub tiles: f64,
     pub bytes: f64,
 }
 
@@ -81,6 +82,7 @@ pub(super) fn choices<'a>(
             seconds: compute.max(memory),
             unquantised: smooth.max(memory),
             waves,
+            tiles,
             bytes,
         })
     })

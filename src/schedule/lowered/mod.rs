@@ -5,6 +5,7 @@
 //! * The tile groups of a fused kernel become GEMMs of their own, one after another in their lane.
 //!   A kernel begins its groups in that order anyway, so no circle of waits can arise. Kernels that
 //!   [`fused`] keeps stay what they are.
+//! * GEMMs of ranks that share a GPU take all SMs: they follow one another in one stream.
 //! * A wait by a kernel flag becomes one by a stream flag, except in such a kernel: the stream
 //!   waits, not the kernel.
 //! * Copies within one GPU are kernels.
@@ -154,6 +155,12 @@ impl Writer {
             && members.iter().all(|m| whole(&m.input) && whole(&m.output))
     }
 
+    /// Whether another rank is on the same GPU.
+    fn shares(&self, rank: Rank) -> bool {
+        let gpu = self.out.placement[usize::from(rank.0)];
+        self.out.placement.iter().filter(|&&g| g == gpu).count() > 1
+    }
+
     fn single(&mut self, schedule: &Schedule, id: TaskId, work: Work) {
         let task = schedule.task(id);
         let launch = self.kept(schedule, id);
@@ -168,6 +175,16 @@ impl Writer {
                 {
                     *kernel = crate::schedule::GemmKernel::Library;
                     *sms = schedule.launches[launch.index()].sms;
+                }
+                // Ranks of one GPU compute one after another: none needs to leave SMs to another.
+                if let Compute::Gemm {
+                    kernel: crate::schedule::GemmKernel::Library,
+                    sms,
+                    ..
+                } = &mut compute
+                    && self.shares(task.rank)
+                {
+                    *sms = 0;
                 }
                 self.compute(compute)
             }

@@ -29,6 +29,13 @@ impl Costs<'_> {
         Ok(time)
     }
 
+    /// SMs that a GEMM uses at most.
+    pub fn gemm_tiles(&self, gpu: u32, shape: [u64; 3], sms: u32) -> Result<u32, SimError> {
+        let tiles = self.gemm_time(gpu, shape, sms)?.tiles;
+        // Rates without limit come without tiles.
+        Ok(if tiles >= 1.0 { tiles as u32 } else { sms })
+    }
+
     /// Fixed time at the start of fused kernel `launch` on `sms` SMs [s].
     pub fn launch_start(&self, launch: &Launch, whole: &GemmTime) -> f64 {
         let gpu = self.schedule.placement[launch.rank.0 as usize];

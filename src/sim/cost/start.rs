@@ -63,7 +63,8 @@ impl Costs<'_> {
 
     /// What the signals `after` a task and those `before` the next take in their queue, all awaited
     /// ones being there [s].
-    pub fn signals(&self, gpu: u32, after: Signals, before: Signals) -> f64 {
+    /// `copy`: whether the task is a copy by a copy engine.
+    pub fn signals(&self, gpu: u32, after: Signals, before: Signals, copy: bool) -> f64 {
         if self.options.launch == LaunchMode::Graph {
             return 0.0; // edges
         }
@@ -71,8 +72,12 @@ impl Costs<'_> {
         let each = |count: u16, stated: Option<Seconds>| {
             f64::from(count) * stated.map_or(0.0, |cost| self.fixed(cost))
         };
+        let write = match copy {
+            true => more.flag_write_copy.or(more.flag_write),
+            false => more.flag_write,
+        };
         each(after.records, more.event_record)
-            + each(after.flag_writes, more.flag_write)
+            + each(after.flag_writes, write)
             + each(before.event_waits, more.event_wait)
             + each(before.flag_waits, more.flag_wait)
     }

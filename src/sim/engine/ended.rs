@@ -77,7 +77,7 @@ impl Engine<'_> {
                 }
                 _ => self.costs.lane(gpu),
             };
-            let gap = gap + self.costs.signals(gpu, after, before);
+            let gap = gap + self.costs.signals(gpu, after, before, self.copies(task));
             self.condition(next, now + gap, cause, now);
         }
         for place in self.graph.successors(task) {
@@ -88,6 +88,13 @@ impl Engine<'_> {
             }
             self.condition(step, at, cause, now);
         }
+    }
+
+    /// Whether a task is a copy by a copy engine.
+    fn copies(&self, task: u32) -> bool {
+        let work = self.schedule.tasks[task as usize].work;
+        let mover = Mover::CopyEngine;
+        matches!(work, Work::Transfer { mover: by, .. } if by == mover)
     }
 
     /// The next task in the lane, if it is of the same fused kernel.

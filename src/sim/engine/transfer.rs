@@ -7,6 +7,7 @@ use crate::sim::cost::Cost;
 use crate::sim::fluid::TIE;
 use crate::sim::machine::Way;
 use crate::sim::pool::Request;
+use crate::sim::waits::Signals;
 use crate::timeline::Cause;
 
 /// Copy-engine kinds of a GPU.
@@ -67,10 +68,19 @@ impl Engine<'_> {
     }
 
     /// Whether a copy that begins now is the engine's next, no later than the next of one queue
-    /// would be.
+    /// would be with a flag written and one awaited between.
     pub fn right_behind(&self, (gpu, kind): (u32, EngineKind), now: f64) -> bool {
         let ended = self.engine_ended[gpu as usize * 4 + kind as usize];
-        now <= (ended + self.costs.lane(gpu)) * (1.0 + TIE)
+        let flag = Signals {
+            flag_writes: 1,
+            ..Signals::default()
+        };
+        let wait = Signals {
+            flag_waits: 1,
+            ..Signals::default()
+        };
+        let gap = self.costs.lane(gpu) + self.costs.signals(gpu, flag, wait, true);
+        now <= (ended + gap) * (1.0 + TIE)
     }
 
     /// A direct transfer has its engine or its SMs: start-up and latency, then flow.

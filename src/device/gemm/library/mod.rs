@@ -163,6 +163,7 @@ impl Library {
             hbm_bytes: self.traffic(device, shape, algorithm, sms),
             unquantised: modelled.unquantised * factor,
             wave: modelled.wave * factor,
+            tiles: self.tiles(shape, algorithm),
         })
     }
 
@@ -238,6 +239,16 @@ impl Library {
             unquantised: of(fraction.min(waves)),
             wave: tile / algorithm.efficiency,
         }
+    }
+
+    /// Tiles, each as often as k is split.
+    fn tiles(&self, Shape { m, n, .. }: Shape, algorithm: u16) -> f64 {
+        self.algorithms
+            .get(usize::from(algorithm))
+            .map_or(0.0, |a| {
+                let (rows, columns) = (m.div_ceil(a.tile.0.into()), n.div_ceil(a.tile.1.into()));
+                (rows * columns) as f64 * f64::from(a.split.max(1))
+            })
     }
 
     /// Bytes between memory and level-2 cache, as `wave` counts them.
