@@ -2,7 +2,7 @@
 //!
 //! [`cases`] are what an experiment asks for, [`measure`] performs them on real GPUs into the tables
 //! [`mod@table`] and [`tasks`]. [`prediction`] is the table of what the model says before;
-//! [`analysis`] is what follows from the two, [`divergence`] where a traced run leaves its simulation.
+//! [`analysis`] is what follows from the two, [`peers`] other programs' times, [`divergence`] where a traced run leaves its simulation.
 
 pub mod analysis;
 pub mod cases;
@@ -10,6 +10,7 @@ mod cells;
 pub mod divergence;
 pub mod key;
 pub mod measure;
+pub mod peers;
 pub mod prediction;
 pub mod simulated;
 pub mod table;

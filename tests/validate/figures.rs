@@ -21,6 +21,7 @@ fn found() -> Validation {
         predictions: &Predictions::read(&data("predicted.csv")).unwrap(),
         today: None,
         divergences: &[],
+        peers: &[],
         options: AnalysisOptions::default(),
     })
 }
@@ -59,6 +60,7 @@ fn nothing_measured_draws_nothing_and_says_why() {
         predictions: &none,
         today: None,
         divergences: &[],
+        peers: &[],
         options: AnalysisOptions::default(),
     });
     let drawn = validation::draw(&found);

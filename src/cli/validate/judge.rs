@@ -20,6 +20,7 @@ use crate::validate::cases::groups;
 use crate::validate::divergence::Divergence;
 use crate::validate::key::Case;
 use crate::validate::measure::tasks_beside as beside;
+use crate::validate::peers;
 use crate::validate::prediction::{Model, Predictions, Sigmas, predict};
 use crate::validate::simulated::Simulated;
 use crate::validate::table::{self, Row};
@@ -55,6 +56,9 @@ pub struct JudgeArgs {
     /// beside the first table, if it is there and a topology is given]
     #[arg(long, value_name = "FILE", help_heading = "Judging")]
     tasks: Option<PathBuf>,
+    /// Other programs' times, as `benches/peers/torch/overlap.py` writes them
+    #[arg(long, value_name = "FILE", help_heading = "Judging")]
+    peers: Option<PathBuf>,
     /// Only these sections of the report (repeatable)
     #[arg(long, value_name = "NAME", help_heading = "Judging")]
     section: Vec<String>,
@@ -98,6 +102,7 @@ impl JudgeArgs {
             option("--params", self.model.params.as_ref().map(shown));
         }
         option("--tasks", self.tasks.as_ref().map(shown));
+        option("--peers", self.peers.as_ref().map(shown));
         option("--plots", self.plots.as_ref().map(shown));
         option("--report", self.report.as_ref().map(shown));
         words.join(" ")
@@ -187,6 +192,11 @@ fn judge(experiment: &Experiment, args: &JudgeArgs, output: &OutputArgs) -> Resu
         (None, None) => (Predictions::default(), None),
     };
     let divergences = divergences(args, &measured)?;
+    let peers = args.peers.as_deref().map(peers::read);
+    let peers = peers
+        .transpose()
+        .map_err(|error| Failure::input(&error))?
+        .unwrap_or_default();
     let found = analyse(&Input {
         experiment: &experiment.name,
         measured: &measured,
@@ -194,6 +204,7 @@ fn judge(experiment: &Experiment, args: &JudgeArgs, output: &OutputArgs) -> Resu
         predictions: &predictions,
         today: today.as_ref(),
         divergences: &divergences,
+        peers: &peers,
         options: experiment.analysis.unwrap_or_default(),
     });
     let drawn = figures::draw(&found);

@@ -42,6 +42,14 @@ pub fn json(found: &Validation) -> Value {
             "measured": hybrid.measured,
             "predicted": hybrid.predicted,
         })),
+        "peers": list(&found.peers, |peer| json!({
+            "operator": peer.operator.name(),
+            "over": peer.over,
+            "m_from_1024": peer.many,
+            "shapes": peer.shapes,
+            "faster": peer.faster,
+            "speedup": peer.speedup,
+        })),
         "overlap": list(&found.overlap, |overlap| json!({
             "strategy": overlap.strategy,
             "cases": overlap.cases,

@@ -25,6 +25,7 @@ pub fn sections(found: &Validation) -> Vec<Section> {
         speed::gains(found),
         speed::strategies(found),
         speed::hybrids(found),
+        speed::peers(found),
         speed::overlap(found),
         models::residuals(found),
         models::coverage(found),

@@ -100,6 +100,26 @@ pub(super) fn hybrids(found: &Validation) -> Section {
     section
 }
 
+pub(super) fn peers(found: &Validation) -> Section {
+    let mut section = Section::new(
+        "peers",
+        "Beside other programs",
+        "Duet's chosen strategy in turns with the other on the same GPUs (NVLS off): geometric mean over shapes of the median over rounds of the other's time over Duet's; `faster` counts shapes on which Duet is faster.",
+        &["operator", "over", "shapes", "n>", "faster>", "speed-up>"],
+    );
+    for peer in &found.peers {
+        section.row([
+            operator_title(peer.operator).to_owned(),
+            peer.over.to_owned(),
+            if peer.many { "m ≥ 1024" } else { "all" }.to_owned(),
+            peer.shapes.to_string(),
+            peer.faster.to_string(),
+            format!("{:.3}x", peer.speedup),
+        ]);
+    }
+    section
+}
+
 pub(super) fn overlap(found: &Validation) -> Section {
     let mut section = Section::new(
         "overlap",

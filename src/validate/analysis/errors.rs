@@ -21,6 +21,8 @@ pub enum Dimension {
     Path,
     Launch,
     Operator,
+    /// Whether the calibration measured products of the rank's n × k.
+    Shape,
     /// Ranks that share GPUs; not in the headline.
     Virtual,
     /// Bare GEMMs, copies and the sequential reference; not in the headline.
@@ -37,6 +39,7 @@ impl Dimension {
             Self::Path => "path",
             Self::Launch => "launch",
             Self::Operator => "operator",
+            Self::Shape => "GEMM's n × k",
             Self::Virtual => "shared GPUs",
             Self::Reference => "reference",
         }
@@ -145,6 +148,10 @@ fn strategy(at: usize, group: &Group<'_>, entry: &Entry<'_>, pair: Pair) -> Judg
                 (Dimension::Launch, key.launch.name().to_owned()),
                 (Dimension::Operator, key.operator.kind.name().to_owned()),
             ];
+            names.extend(entry.prediction.map(|said| {
+                let known = if said.gemm_measured { "in" } else { "not in" };
+                (Dimension::Shape, format!("{known} the calibration"))
+            }));
             names.extend(lengths(entry.seconds).map(|name| (Dimension::Length, name)));
             names
         }

@@ -22,6 +22,7 @@ use std::collections::BTreeMap;
 
 use super::divergence::{self, Divergence, Terms};
 use super::key::{self, Reference, Subject};
+use super::peers::Peer;
 use super::prediction::{Prediction, Predictions};
 use super::table::Row;
 use crate::experiment::AnalysisOptions;
@@ -155,6 +156,8 @@ pub struct Input<'a> {
     pub today: Option<&'a Predictions>,
     /// Where traced cases leave their simulation.
     pub divergences: &'a [Divergence],
+    /// Other programs beside Duet.
+    pub peers: &'a [Peer],
     /// How closed forms are fitted, and the seed of resamples.
     pub options: AnalysisOptions,
 }
@@ -192,6 +195,7 @@ pub struct Validation {
     pub forms: forms::Forms,
     pub repeat: Vec<repeat::Repeat>,
     pub terms: Terms,
+    pub peers: Vec<Peer>,
     /// Simulated and measured times \[s\] of the headline's cases, by family.
     pub points: Vec<Point>,
 }
@@ -294,6 +298,7 @@ pub fn analyse(input: &Input<'_>) -> Validation {
         forms: forms::forms(groups, options),
         repeat: repeat::repeat(input.measured, input.second),
         terms: divergence::terms(input.divergences),
+        peers: input.peers.to_vec(),
         points: points(groups),
         excluded: joined.excluded,
         unpredicted: joined.unpredicted,

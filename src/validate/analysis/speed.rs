@@ -10,7 +10,8 @@ use crate::validate::key::{self, Reference};
 #[derive(Clone, Debug, PartialEq)]
 pub struct Gain {
     pub operator: Kind,
-    /// `chosen by the simulator`, `fastest measured`, or a strategy without its number of pieces.
+    /// `chosen by the simulator`, `fastest measured`, the two of m ≥ 1024 alone, or a strategy without
+    /// its number of pieces.
     pub of: String,
     /// `copy engine, then GEMM` or `NCCL, then GEMM`.
     pub over: &'static str,
@@ -45,6 +46,9 @@ pub struct Speed {
     pub hybrids: Vec<Hybrid>,
 }
 
+/// Rows from which on speed-ups have entries of their own.
+const MANY: u64 = 1024;
+
 /// One group's speed-up.
 struct Pair {
     operator: Kind,
@@ -67,8 +71,14 @@ pub fn speed(groups: &[Group<'_>]) -> Speed {
                 ("chosen by the simulator", choices::simulated_fastest(group)),
                 ("fastest measured", choices::fastest(group)),
             ];
+            let many = (group.key.operator.mnk()).is_some_and(|(m, ..)| m >= MANY);
             for (of, entry) in subjects {
-                pairs.extend(entry.map(|entry| pair(group, of, over, baseline, entry)));
+                let Some(entry) = entry else { continue };
+                pairs.push(pair(group, of, over, baseline, entry));
+                if many {
+                    let of = format!("{of}, m ≥ {MANY}");
+                    pairs.push(pair(group, &of, over, baseline, entry));
+                }
             }
         }
         let Some(baseline) = group.reference(Reference::SequentialCopies) else {

@@ -47,6 +47,7 @@ fn said(row: &Row, factor: f64) -> Prediction {
         message: 1e6,
         spec: simulated.map(|seconds| 1.5 * seconds),
         chosen: Chosen::default(),
+        gemm_measured: false,
         tasks: 4,
         handoffs: 2,
         skipped: None,
@@ -100,6 +101,7 @@ fn analysed(tables: &Tables) -> Validation {
         predictions: &tables.predictions,
         today: Some(&tables.predictions),
         divergences: &[],
+        peers: &[],
         options: AnalysisOptions::default(),
     })
 }
@@ -169,6 +171,8 @@ fn errors_are_those_put_in() {
         find(&found.absolute, Dimension::Reference, "reference:gemm").cases,
         3
     );
+    let unseen = find(&found.absolute, Dimension::Shape, "not in the calibration");
+    assert_eq!(unseen.cases, 9);
     // The references are right, so that ratios err as times do.
     near(
         find(&found.relative, Dimension::All, "all").mape,

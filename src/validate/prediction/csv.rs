@@ -2,12 +2,12 @@
 
 use std::path::Path;
 
-use super::super::cells::{Format, Line, TableError, line, micros};
+use super::super::cells::{Format, Line, TableError, line, micros, yes};
 use super::super::table::{key_cells, read_case};
 use super::{Chosen, Prediction, Predictions};
 use crate::input::Diagnostics;
 
-const COLUMNS: [&str; 27] = [
+const COLUMNS: [&str; 28] = [
     "case",
     "op",
     "dtype",
@@ -28,6 +28,7 @@ const COLUMNS: [&str; 27] = [
     "compass_us",
     "spec_us",
     "chosen",
+    "gemm_measured",
     "steps",
     "message_bytes",
     "tasks",
@@ -75,6 +76,7 @@ pub(super) fn write(table: &Predictions) -> String {
             micros(row.compass),
             micros(row.spec),
             chosen.map_or(String::new(), |(word, _)| (*word).to_owned()),
+            yes(row.gemm_measured).to_owned(),
             row.steps.to_string(),
             row.message.to_string(),
             row.tasks.to_string(),
@@ -169,6 +171,7 @@ fn row(line: &Line<'_, '_>, found: &mut Diagnostics) -> Option<Prediction> {
         compass: line.micros("compass_us", found)?,
         spec: line.micros("spec_us", found)?,
         chosen: *chosen,
+        gemm_measured: line.yes("gemm_measured", found)?,
         steps: line.number("steps", found)?.unwrap_or(0.0),
         message: line.number("message_bytes", found)?.unwrap_or(0.0),
         tasks: line.parse("tasks", "a number of tasks", found)?,

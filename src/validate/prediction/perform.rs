@@ -123,6 +123,7 @@ impl Place<'_> {
             message: self.group.operator.message_bytes() as f64,
             spec: None,
             chosen: Chosen::default(),
+            gemm_measured: self.gemm_measured(),
             tasks: 0,
             handoffs: 0,
             skipped: None,
@@ -136,6 +137,16 @@ impl Place<'_> {
         let spec = self.spec.as_ref();
         row.spec = spec.and_then(|site| self.seconds(&case.subject, site).ok());
         row
+    }
+
+    /// Whether the machine's table has the column of a rank's product.
+    fn gemm_measured(&self) -> bool {
+        let Some((_, n, k)) = self.group.operator.rank_gemm() else {
+            return false;
+        };
+        let gpu = self.group.placement.first().copied().unwrap_or(0);
+        let table = &self.site.topology.device(gpu).gemm_table;
+        table.iter().any(|point| (point.n, point.k) == (n, k))
     }
 
     fn closed(&self, strategy: &str, model: &Model<'_>, row: &mut Prediction) {

@@ -161,6 +161,13 @@ links:
     near(sigmas.peer, 0.01); // ±2 %, by both
     near(sigmas.host, 5.0 / 55.0 / 1.96);
     near(sigmas.sync, 0.1 / 1.96);
+    let text = format!("{text}#= gemm.unseen.listed.mean = 7.9788e-3 from 1 to 2, n 9\n");
+    let sigmas = Sigmas::of(&text, &crate::device::ideal(), DType::Bf16).unwrap();
+    assert!(
+        (sigmas.gemm - 0.01 * 2f64.sqrt()).abs() < 1e-6,
+        "{}",
+        sigmas.gemm
+    );
     assert_eq!(
         Sigmas::of("name: box", &crate::device::ideal(), DType::Bf16),
         None

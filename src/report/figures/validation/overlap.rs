@@ -32,7 +32,7 @@ fn draw(found: &Validation) -> Result<Vec<Picture>, String> {
             caption: caption(
                 found,
                 "How much of the communication is hidden",
-                "Overlap efficiency, median over cases whose 95 % interval is at most 10 points wide; 1 hides all of it",
+                "Overlap efficiency, median over cases whose 95 % interval is at most 10 points wide; 100 % hides all of it",
             ),
             groups: names(&claimed),
             series: vec![

@@ -111,7 +111,7 @@ fn map(
         caption: caption(found, title, "By operator, path and launch mode"),
         texts: "in each cell its measured speed-up over the copy engine and then the same GEMM"
             .to_owned(),
-        x_label: "m [rows]".to_owned(),
+        x_label: "m (rows)".to_owned(),
         y_label: "n × k of the weight".to_owned(),
         x: rows.iter().map(|m| short(*m)).collect(),
         y: shapes.iter().map(|(n, k)| format!("{n} × {k}")).collect(),
