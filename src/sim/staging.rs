@@ -233,15 +233,26 @@ impl Engine<'_> {
         let s = &mut self.staging.stretches[id as usize];
         s.busy = false;
         s.done += 1;
-        let (task, engine, last, ring) = (s.task, s.engine, s.last, s.slots > 0);
-        let (first, to) = (s.first, s.leg.to);
-        let landed = last && s.done == s.chunks;
-        if let Some((gpu, kind)) = engine {
-            self.release_engine(gpu, kind, task, now)?;
-        }
+        let (task, engine) = (s.task, s.engine);
+        let later = match engine {
+            Some(engine) => !self.copied(engine, STRETCH + id, task, now)?,
+            None => false,
+        };
         self.next_chunk(id, now);
+        if !later {
+            self.stretch_tells(id, now);
+        }
+        Ok(())
+    }
+
+    /// Tells the other end of a chunk that has landed, and all when the task is done.
+    pub fn stretch_tells(&mut self, id: u32, now: f64) {
+        let s = &self.staging.stretches[id as usize];
+        let (task, first, last, to) = (s.task, s.first, s.last, s.leg.to);
+        let ring = s.slots > 0;
+        let landed = last && s.done == s.chunks;
         if ring {
-            let at = now + self.tell(id);
+            let at = now + self.told_after(id);
             if !last {
                 self.events.push(at, Event::Told(id + 1));
             }
@@ -260,11 +271,10 @@ impl Engine<'_> {
                 self.end_task(task);
             }
         }
-        Ok(())
     }
 
     /// From the end of a chunk on a ring to the GPU at the other end knowing of it [s].
-    fn tell(&self, id: u32) -> f64 {
+    fn told_after(&self, id: u32) -> f64 {
         let gpu = self.issuer(&self.staging.stretches[id as usize]);
         let s = &self.staging.stretches[id as usize];
         let other = match s.first {

@@ -177,3 +177,37 @@ fn sums_run_beside_gemms() {
         assert!(span.start - span.ready < 1e-9, "{span:?}");
     }
 }
+
+#[test]
+fn queues_that_share_a_copy_engine_take_turns() {
+    // Two queues of one GPU, a copy of each: the first is told only after the second, at the next
+    // turn of its queue, so that both GEMMs that wait begin after all copies.
+    let topology = machine(|device| device.engines.peer = 1);
+    let schedule = built(
+        Kind::AgGemm,
+        "interdecom:d=1,comm=direct",
+        &[0, 0, 1, 1],
+        &topology,
+    );
+    let timeline = executed(&schedule, &topology, &Executed::default()).unwrap();
+    let spans = || schedule.tasks.iter().zip(&timeline.spans);
+    let across = |task: &duet::schedule::Task| match task.work {
+        duet::schedule::Work::Transfer { from, to, .. } => {
+            let gpu = |slice| schedule.placement[usize::from(schedule.rank_of(slice).0)];
+            gpu(&from) != gpu(&to)
+        }
+        _ => false,
+    };
+    let mut ends: Vec<f64> = (spans())
+        .filter(|(task, _)| across(task) && task.rank.0 < 2)
+        .map(|(_, span)| span.end)
+        .collect();
+    ends.sort_by(f64::total_cmp);
+    // Each rank of GPU 0 sends to both ranks of GPU 1, in four queues.
+    assert_eq!(ends.len(), 4);
+    let first = (spans())
+        .filter(|(task, _)| task.rank.0 >= 2 && task.lane.0 == 0)
+        .map(|(_, span)| span.start)
+        .fold(f64::INFINITY, f64::min);
+    assert!(first > ends[3], "{first} {ends:?}");
+}

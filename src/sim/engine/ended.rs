@@ -34,8 +34,12 @@ impl Engine<'_> {
                     && !self.staging.was_staged(task)
                 {
                     let gpu = self.costs.gpu(task);
-                    let kind = EngineKind::peer(gpu, src);
-                    self.release_engine(gpu, kind, task, now)?;
+                    let engine = (gpu, EngineKind::peer(gpu, src));
+                    self.end_alone(task, now);
+                    if self.copied(engine, task, task, now)? {
+                        self.tell(task, now);
+                    }
+                    return Ok(());
                 }
                 self.one_ended(task, now);
             }
@@ -52,15 +56,20 @@ impl Engine<'_> {
         Ok(())
     }
 
-    /// Tells everything that waits for `task`.
+    /// Books the end of `task` and tells everything that waits for it.
     fn one_ended(&mut self, task: u32, now: f64) {
+        self.end_alone(task, now);
+        self.tell(task, now);
+    }
+
+    /// Books the end of `task`; the next in its queue may go on.
+    fn end_alone(&mut self, task: u32, now: f64) {
         self.ended += 1;
         let gpu = self.staging.ended_on(task);
         let gpu = gpu.unwrap_or_else(|| self.costs.gpu(task));
         self.makespan = self.makespan.max(now + self.across(gpu));
         self.spans[task as usize].end = now;
         let cause = Cause::Task(TaskId(task));
-        let done = self.last_tile(task, now);
         let next = self.graph.next_in_lane[task as usize];
         if let Some(next) = self.next_in_launch(task) {
             self.kernels.follows(task, next);
@@ -80,6 +89,12 @@ impl Engine<'_> {
             let gap = gap + self.costs.signals(gpu, after, before, self.copies(task));
             self.condition(next, now + gap, cause, now);
         }
+    }
+
+    /// Tells everything that waits for `task`.
+    pub(super) fn tell(&mut self, task: u32, now: f64) {
+        let cause = Cause::Task(TaskId(task));
+        let done = self.last_tile(task, now);
         for place in self.graph.successors(task) {
             let (step, via) = self.graph.successor(place);
             let at = done + self.hand_off(task, step, via);

@@ -20,6 +20,9 @@ use crate::topology::Topology;
 /// Flow tags and engine requests from here on are stretches of staged transfers; below, tasks.
 pub(super) const STRETCH: u32 = 1 << 31;
 
+/// Engine requests with this bit are no copies but what a queue does after one: telling others.
+pub(super) const SIGNAL: u32 = 1 << 30;
+
 mod ended;
 mod flowing;
 mod transfer;

@@ -1,13 +1,13 @@
 //! Transfers by copy engine or SMs over one direct path, or within one GPU.
 
-use super::{Engine, STRETCH};
-use crate::schedule::{Mover, TaskId, Work};
-use crate::sim::SimError;
+use super::{Engine, SIGNAL, STRETCH};
+use crate::schedule::{TaskId, Work};
 use crate::sim::cost::Cost;
 use crate::sim::fluid::TIE;
 use crate::sim::machine::Way;
 use crate::sim::pool::Request;
 use crate::sim::waits::Signals;
+use crate::sim::{SimError, Streams};
 use crate::timeline::Cause;
 
 /// Copy-engine kinds of a GPU.
@@ -43,8 +43,30 @@ impl Engine<'_> {
             .is_some()
     }
 
+    /// Gives back the copy engine of `unit`, whose copy has ended, and starts whoever is next.
+    ///
+    /// On a real GPU the queues that use an engine take turns, one copy each, and what a queue does
+    /// after its copy, telling others that it has ended, waits for its next turn.
+    ///
+    /// Says whether the end is still to be told.
+    pub fn copied(
+        &mut self,
+        (gpu, kind): (u32, EngineKind),
+        unit: u32,
+        by: u32,
+        now: f64,
+    ) -> Result<bool, SimError> {
+        let turns = self.options.streams == Streams::PerGpu;
+        let now_or_later = !turns || self.take_engine(gpu, kind, unit | SIGNAL);
+        if turns && now_or_later {
+            self.engines[gpu as usize * 4 + kind as usize].release(1);
+        }
+        self.release_engine(gpu, kind, by, now)?;
+        Ok(now_or_later)
+    }
+
     /// Gives a copy engine back and starts whoever is next in its queue.
-    pub fn release_engine(
+    fn release_engine(
         &mut self,
         gpu: u32,
         kind: EngineKind,
@@ -58,6 +80,13 @@ impl Engine<'_> {
         let Some((unit, _)) = pool.next() else {
             return Ok(());
         };
+        if self.options.streams == Streams::PerGpu && unit & SIGNAL != 0 {
+            match unit & !SIGNAL {
+                stretch if stretch >= STRETCH => self.stretch_tells(stretch - STRETCH, now),
+                task => self.tell(task, now),
+            }
+            return self.release_engine(gpu, kind, by, now);
+        }
         if unit >= STRETCH {
             self.begin_stretch(unit - STRETCH, now);
             Ok(())
@@ -86,12 +115,12 @@ impl Engine<'_> {
     /// A direct transfer has its engine or its SMs: start-up and latency, then flow.
     pub fn begin_transfer(&mut self, task: u32, now: f64) -> Result<(), SimError> {
         self.start(task, now);
-        let alpha = self.transfer_alpha(task, now)?;
+        let alpha = self.transfer_alpha(task)?;
         self.begin(task, alpha, now)
     }
 
     /// Start-up and latency of a transfer that goes by one direct path or within its GPU [s].
-    fn transfer_alpha(&mut self, task: u32, now: f64) -> Result<f64, SimError> {
+    fn transfer_alpha(&mut self, task: u32) -> Result<f64, SimError> {
         let Work::Transfer { from, to, mover } = self.schedule.tasks[task as usize].work else {
             return Ok(0.0);
         };
@@ -104,9 +133,8 @@ impl Engine<'_> {
             Way::Direct(latency) => latency,
             Way::Paths(_) => 0.0, // each stretch has its own
         };
-        let behind =
-            mover == Mover::CopyEngine && self.right_behind((gpu, EngineKind::peer(gpu, src)), now);
-        Ok(self.costs.start_up(gpu, mover, behind) + latency)
+        // Whoever had to wait for the engine takes it over from another queue.
+        Ok(self.costs.start_up(gpu, mover, false) + latency)
     }
 
     /// The cost of a transfer that goes by one direct path or within its GPU.
