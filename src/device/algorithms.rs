@@ -11,6 +11,9 @@
 //!     load: 110 GB/s            # operands read by one SM
 //!     epilogue: 2.5 us          # of a tile of 256 × 128
 //!     partials: 2.4 TB/s        # sums of a split k
+//!     latency: 1.4 ns           # least time of an element of k; this and the next may be missing: none
+//!     cached: 26 MB             # of B that stay in cache for the next GEMM
+//!     reduction: 1.4 us         # beginning the sum of a split k
 //!   tiles: { 64x64: 0.98, 128x256: 1.01, 64x64/4: 1.02 }    # rows x columns / parts of k: efficiency
 //!   chosen:
 //!     4096x4096: 192:0 512:2 8192:1     # k x n: at most so many rows: place among the tiles
@@ -24,7 +27,7 @@ use super::section::Section;
 use super::{DType, Device};
 use crate::input::yaml::Node;
 use crate::input::{Diagnostics, Fields};
-use crate::units::{BytesPerSecond, Seconds};
+use crate::units::{Bytes, BytesPerSecond, Seconds};
 
 /// Largest factor, and the inverse of the least.
 const MOST: f64 = 20.0;
@@ -79,6 +82,9 @@ fn read_rates(node: &Node, found: &mut Diagnostics) -> Option<Rates> {
     let partials = positive(&mut fields, "partials", "2.4 TB/s", found, |r| {
         BytesPerSecond::get(*r)
     });
+    let latency: Option<Seconds> = fields.parse("latency", found);
+    let cached: Option<Bytes> = fields.parse("cached", found);
+    let reduction: Option<Seconds> = fields.parse("reduction", found);
     fields.finish(found);
     Some(Rates {
         arithmetic: arithmetic?,
@@ -87,6 +93,9 @@ fn read_rates(node: &Node, found: &mut Diagnostics) -> Option<Rates> {
         load: load?,
         epilogue: epilogue?,
         partials: partials?,
+        latency: latency.unwrap_or_default(),
+        cached: cached.map_or(0.0, Bytes::as_f64),
+        reduction: reduction.unwrap_or_default(),
     })
 }
 
@@ -183,7 +192,7 @@ mod tests {
     const BASE: &str = include_str!("../../topologies/gpus/h200.yaml");
     const MORE: &str = "  algorithms:
     dtype: bf16
-    rates: { arithmetic: 0.95, memory: 0.98, overhead: 0.9, load: 110 GB/s, epilogue: 2.5 us, partials: 2.4 TB/s }
+    rates: { arithmetic: 0.95, memory: 0.98, overhead: 0.9, load: 110 GB/s, epilogue: 2.5 us, partials: 2.4 TB/s, latency: 1.4 ns, cached: 26 MB, reduction: 1 us }
     tiles: { 64x64: 0.98, 128x256: 1.01, 64x64/4: 1.02 }
     chosen:
       4096x4096: 192:0 512:2 8192:1
@@ -207,7 +216,10 @@ mod tests {
         let gpu = parse(&with("64x64: 0.98", "64x64: 0.98"), "h200.yaml")
             .unwrap_or_else(|e| panic!("{e}"));
         let library = gpu.gemm_library.as_deref().unwrap();
-        assert_eq!(library.algorithms[2].split, 4);
+        assert_eq!(
+            (library.algorithms[2].split, library.rates.cached),
+            (4, 26e6)
+        );
         assert_eq!(library.choices[0].rows, [(192, 0), (512, 2), (8192, 1)]);
         // A measured point is met, by fp16 as well.
         let point = gpu

@@ -1,7 +1,7 @@
 //! Which kernels the GEMM library takes, and the rates of [`gemm::library`] fitted to measured GEMMs.
 //!
 //! Rates are those of the least Σ √(1 + (ε/2 %)²), ε = ln(modelled / measured), over points whose
-//! kernel is known: a few that the model does not explain count little. What then remains of each
+//! kernel is known and whose n and k are multiples of 8: a few that the model does not explain count little. What then remains of each
 //! tile and split, averaged with [`CALM`] points of no deviation, is its efficiency.
 
 use std::collections::BTreeMap;
@@ -17,7 +17,7 @@ use crate::units::{BytesPerSecond, Seconds};
 
 /// Points without deviation that a tile's mean starts with, and the largest deviation that counts.
 const CALM: f64 = 3.0;
-const MOST_DEVIATION: f64 = 0.3;
+const MOST_DEVIATION: f64 = 1.0;
 /// Deviation beyond which errors count linearly.
 const SOFT: f64 = 0.02;
 /// Steps of the search, as factors: the first and the last.
@@ -140,7 +140,7 @@ pub fn fit(
                 time: p.time.value - launch,
             })
         })
-        .filter(|point| point.time > 0.0)
+        .filter(|Point { shape, time, .. }| *time > 0.0 && whole(shape))
         .collect();
     let found = efficiencies(device, search(device, library, &points), &points);
     Some(Library::new(
@@ -158,14 +158,22 @@ struct Point {
     time: f64,
 }
 
+/// Whether rows are multiples of 16 bytes, so that the library takes its fast kernels.
+pub fn whole([_, n, k]: &[u64; 3]) -> bool {
+    n % 8 == 0 && k % 8 == 0
+}
+
 /// Where the search begins: near what an H200 reaches.
 const START: Rates = Rates {
     arithmetic: 0.95,
     memory: 0.98,
     overhead: 0.9,
-    load: BytesPerSecond::of(115e9),
-    epilogue: Seconds::of(2.5e-6),
-    partials: BytesPerSecond::of(2.4e12),
+    load: BytesPerSecond::of(180e9),
+    epilogue: Seconds::of(1.5e-6),
+    partials: BytesPerSecond::of(4e12),
+    latency: Seconds::of(1.4e-9),
+    cached: 26e6,
+    reduction: Seconds::of(1.4e-6),
 };
 
 /// The last m of each run of equal kernels.
@@ -201,7 +209,7 @@ fn search(device: &Device, mut library: Library, points: &[Point]) -> Library {
     let mut step = STEPS[0];
     while step > STEPS[1] {
         let mut moved = false;
-        for which in 0..6 {
+        for which in 0..9 {
             for factor in [1.0 + step, 1.0 / (1.0 + step)] {
                 let mut trial = library.clone();
                 scale(&mut trial.rates, which, factor);
@@ -226,7 +234,10 @@ fn scale(rates: &mut Rates, which: usize, factor: f64) {
         2 => rates.overhead = factor_within(rates.overhead),
         3 => rates.load = BytesPerSecond::of(rates.load.get() * factor),
         4 => rates.epilogue = Seconds::of((rates.epilogue.get() * factor).min(1.0)),
-        _ => rates.partials = BytesPerSecond::of(rates.partials.get() * factor),
+        5 => rates.partials = BytesPerSecond::of(rates.partials.get() * factor),
+        6 => rates.latency = Seconds::of((rates.latency.get() * factor).min(1e-6)),
+        7 => rates.cached = (rates.cached * factor).min(1e12),
+        _ => rates.reduction = Seconds::of((rates.reduction.get() * factor).min(1e-3)),
     }
 }
 

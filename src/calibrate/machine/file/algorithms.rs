@@ -44,12 +44,15 @@ pub fn write(
     let tiles: Vec<String> = algorithms.iter().map(tile).collect();
     let _ = writeln!(
         out,
-        "    algorithms:\n      dtype: {}\n      rates: {{ {}, load: {} GB/s, epilogue: {} us, partials: {} GB/s }}\n      tiles: {{ {} }}\n      chosen:",
+        "    algorithms:\n      dtype: {}\n      rates: {{ {}, load: {} GB/s, epilogue: {} us, partials: {} GB/s, latency: {} ns, cached: {} B, reduction: {} us }}\n      tiles: {{ {} }}\n      chosen:",
         dtype.name(),
         factors.join(", "),
         digits(rates.load.get() / 1e9),
         digits(rates.epilogue.get() * 1e6),
         digits(rates.partials.get() / 1e9),
+        digits(rates.latency.get() * 1e9),
+        rates.cached.round(),
+        digits(rates.reduction.get() * 1e6),
         tiles.join(", "),
     );
     for choice in choices {

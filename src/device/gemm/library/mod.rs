@@ -5,16 +5,22 @@
 //!
 //! ```text
 //! tiles   = ⌈m/tm⌉ · ⌈n/tn⌉ · s,   waves = ⌈tiles / P⌉
-//! step    = ‖ 2·tm·tn / arithmetic , (tm + tn)·size / load ‖       one element of k of one tile
+//! step    = ‖ 2·tm·tn / arithmetic , (tm + tn)·size / load , latency ‖    one element of k of one tile
 //! compute = waves · (step · ⌈k/s⌉ + epilogue · tm·tn / 256·128)
-//! memory  = (m·k + k·n + m·n)·size / bandwidth                     every operand once
-//! model   = (overhead + ‖compute, memory‖ + [s > 1] 8·m·n·s / partials) / efficiency(tile, s)
+//! memory  = (m·k + m·n + k·n·miss)·size / bandwidth,   miss = 1 / (1 + (cached / k·n·size)⁴)
+//! model   = (overhead + ‖compute, memory‖ + [s > 1] (8·m·n·s / partials + reduction)) / efficiency
 //! ```
 //!
-//! with ‖a, b‖ = (a⁴ + b⁴)^¼: what overlaps costs the larger, and a little more where both are alike.
-//! `arithmetic` and `bandwidth` are the profile's rates of one SM and of the memory, `overhead` its
-//! fixed time, each times a fitted factor; `load` is what one SM reads of its operands from level-2
-//! cache. A shape whose choice is not listed takes the fastest of all that are.
+//! with ‖a, b, …‖ = (a⁴ + b⁴ + …)^¼: what overlaps costs the larger, and a little more where both are
+//! alike. `arithmetic` and `bandwidth` are the profile's rates of one SM and of the memory, `overhead`
+//! its fixed time, each times a fitted factor; `load` is what one SM reads of its operands from level-2
+//! cache, where a B smaller than `cached` stays for the next GEMM in a row; `efficiency` is that of the
+//! tile and split. A shape whose choice is not listed takes the choice for the same n and the nearest
+//! k, and where there is none the fastest of the algorithms met in [`MET`] measurements.
+//!
+//! Rows that are no multiples of 16 bytes (n or k no multiple of 8 elements) make a library leave its
+//! fast kernels, whatever their tile is called: shapes and measurements are told apart by their
+//! [`grain`].
 //!
 //! Measured points correct it: see [`near`].
 
@@ -30,6 +36,10 @@ pub(super) use near::Place;
 
 /// Bytes written and read per element of C and part of a split k (fp32 partial sums).
 const PARTIAL: f64 = 8.0;
+/// Measurements of an algorithm that make it one to choose from.
+const MET: u32 = 3;
+/// Shapes with the same n lend their choices up to this distance in ln k: a factor of 2.
+const LEND: f64 = std::f64::consts::LN_2;
 /// Area of the tile that `epilogue` is stated for \[elements\].
 const AREA: f64 = 256.0 * 128.0;
 
@@ -57,6 +67,12 @@ pub struct Rates {
     pub epilogue: Seconds,
     /// Partial sums written and read.
     pub partials: BytesPerSecond,
+    /// The least time of an element of k of a tile.
+    pub latency: Seconds,
+    /// Bytes of B that stay in cache from one GEMM to the next.
+    pub cached: f64,
+    /// Beginning the sum of a split k.
+    pub reduction: Seconds,
 }
 
 /// Choices for one (n, k).
@@ -77,6 +93,8 @@ pub struct Library {
     /// By (n, k).
     pub choices: Vec<Choices>,
     columns: Vec<Measured>,
+    /// By algorithm: how often it was measured.
+    met: Vec<u32>,
 }
 
 /// A GEMM \[elements\].
@@ -118,6 +136,7 @@ impl Library {
             algorithms,
             choices,
             columns: Vec::new(),
+            met: Vec::new(),
         }
     }
 
@@ -167,11 +186,18 @@ impl Library {
         })
     }
 
-    fn model(&self, device: &Device, shape: Shape, sms: u32) -> Option<(u16, Modelled)> {
-        let choices = self
-            .choices
-            .binary_search_by_key(&(shape.n, shape.k), |c| (c.n, c.k));
-        self.modelled(device, shape, choices.ok(), sms)
+    /// The choices for (n, k): its own, else those for the same n and the nearest k.
+    fn lent(&self, n: u64, k: u64) -> Option<usize> {
+        let from = self.choices.partition_point(|c| (c.n, c.k) < (n, k));
+        let far = |at: usize| {
+            let choice = self.choices.get(at).filter(|c| c.n == n)?;
+            let far = (choice.k as f64 / k.max(1) as f64).ln().abs();
+            let alike = choice.k == k || grain(n, choice.k) == grain(n, k);
+            (alike && far <= LEND).then_some((far, at))
+        };
+        let near = [Some(from), from.checked_sub(1)];
+        let near = near.into_iter().flatten().filter_map(far);
+        near.min_by(|a, b| a.0.total_cmp(&b.0)).map(|(_, at)| at)
     }
 
     /// The algorithm taken and its time: the listed one on all SMs, else the fastest.
@@ -192,8 +218,13 @@ impl Library {
         {
             return Some((place, self.one(device, rate, shape, *algorithm, sms)));
         }
+        let met = |place: usize| self.met.get(place).is_some_and(|met| *met >= MET);
+        let any = (0..self.algorithms.len()).any(met);
         let mut best: Option<(u16, Modelled)> = None;
         for (place, algorithm) in self.algorithms.iter().enumerate() {
+            if any && !met(place) {
+                continue;
+            }
             let time = self.one(device, rate, shape, *algorithm, sms);
             if best.is_none_or(|(_, best)| time.seconds < best.seconds) {
                 best = Some((place as u16, time));
@@ -217,17 +248,20 @@ impl Library {
         let split = f64::from(algorithm.split.max(1));
         let all = f64::from(device.sms.max(1));
         let sms = f64::from(sms.clamp(1, device.sms.max(1)));
-        let step = both(
+        let flow = both(
             2.0 * tm * tn / (rate * rates.arithmetic / all),
             (tm + tn) * size / rates.load.get(),
         );
+        let step = both(flow, rates.latency.get());
         let tile = step * (k / split).ceil() + rates.epilogue.get() * tm * tn / AREA;
         let waves = ((m / tm).ceil() * (n / tn).ceil() * split / sms).ceil();
         let fraction = m * n * split / (tm * tn * sms);
-        let bytes = (m * k + k * n + m * n) * size;
+        let b = k * n * size;
+        let miss = 1.0 / (1.0 + (rates.cached / b).powi(4));
+        let bytes = (m * k + m * n) * size + b * miss;
         let memory = bytes / (device.hbm.get() * rates.memory);
         let partials = match algorithm.split > 1 {
-            true => PARTIAL * m * n * split / rates.partials.get(),
+            true => PARTIAL * m * n * split / rates.partials.get() + rates.reduction.get(),
             false => 0.0,
         };
         let overhead = device.gemm_overhead.get() * rates.overhead;
@@ -278,6 +312,12 @@ impl Choices {
         let row = self.rows.get(at).or_else(|| self.rows.last());
         row.map(|(_, place)| *place)
     }
+}
+
+/// The power of two, up to 8, that n and k are multiples of, as its exponent.
+pub(super) const fn grain(n: u64, k: u64) -> u32 {
+    let zeros = (n | k).trailing_zeros();
+    if zeros < 3 { zeros } else { 3 }
 }
 
 /// (a⁴ + b⁴)^¼ without overflow.

@@ -7,25 +7,28 @@
 //! 1 / (d² + [another tile or split] · OTHER + NEAR)²,   d² = Δ(ln n)² + Δ(ln k)² + 4·Δ(ln m)²
 //! ```
 //!
-//! together with a zero of weight [`PRIOR`]; at a measured point the time is the measured one.
+//! together with a zero of weight [`PRIOR`]; at a measured point the time is the measured one. Only
+//! columns of the same [`grain`] count, where there are any.
 
-use super::{Library, Shape};
+use super::{Library, Shape, grain};
 use crate::device::{Device, MeasuredGemm};
 
 /// Columns that a shape between them looks at.
-const NEAREST: usize = 6;
+const NEAREST: usize = 12;
 /// What a measurement of another algorithm counts as further away, as a squared distance. This and
 /// the next two were chosen by leaving out whole columns of an H200's measurements.
-const OTHER: f64 = 2.0;
+const OTHER: f64 = 1.0;
 /// Squared distance below which all measurements are equally near.
 const NEAR: f64 = 0.05;
-/// Weight of the model alone: that of a measurement at a squared distance of 0.7.
-const PRIOR: f64 = 2.0;
+/// Weight of the model alone: that of a measurement at a squared distance of 1.4.
+const PRIOR: f64 = 0.5;
+
 /// Measured rows of one (n, k).
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Measured {
     n: u64,
     k: u64,
+    grain: u32,
     ln_n: f64,
     ln_k: f64,
     /// By m.
@@ -57,10 +60,13 @@ impl Library {
     /// Sets every point's correction, and keeps those of this library's type.
     pub(in crate::device::gemm) fn learn(&mut self, device: &Device, points: &mut [MeasuredGemm]) {
         self.columns.clear();
+        self.met.clear();
         for point in points.iter_mut().filter(|point| point.dtype == self.dtype) {
             let MeasuredGemm { m, n, k, .. } = *point;
             let shape = Shape { m, n, k };
-            let Some((algorithm, modelled)) = self.model(device, shape, device.sms) else {
+            let choices = self.lent(n, k);
+            let Some((algorithm, modelled)) = self.modelled(device, shape, choices, device.sms)
+            else {
                 continue;
             };
             point.correction = point.time.get() / modelled.seconds;
@@ -75,12 +81,18 @@ impl Library {
                 _ => self.columns.push(Measured {
                     n,
                     k,
+                    grain: grain(n, k),
                     ln_n: (n as f64).ln(),
                     ln_k: (k as f64).ln(),
                     rows: vec![row],
                 }),
             }
         }
+        let mut met = vec![0; self.algorithms.len()];
+        for row in self.columns.iter().flat_map(|column| &column.rows) {
+            met[usize::from(row.algorithm)] += 1;
+        }
+        self.met = met;
     }
 
     /// The place of (n, k) among choices and columns.
@@ -89,14 +101,16 @@ impl Library {
         let mut place = Place {
             n,
             k,
-            choices: self
-                .choices
-                .binary_search_by_key(&(n, k), |c| (c.n, c.k))
-                .ok(),
+            choices: self.lent(n, k),
             near: [(f64::INFINITY, 0); NEAREST],
             count: 0,
         };
+        let own = grain(n, k);
+        let any = self.columns.iter().any(|column| column.grain == own);
         for (at, column) in self.columns.iter().enumerate() {
+            if any && column.grain != own {
+                continue;
+            }
             if (column.n, column.k) == (n, k) {
                 place.near[0] = (0.0, at);
                 place.count = 1;

@@ -16,6 +16,9 @@ fn device() -> Device {
         load: BytesPerSecond::of(110e9),
         epilogue: Seconds::of(2.5e-6),
         partials: BytesPerSecond::of(2.4e12),
+        latency: Seconds::of(1.5e-9),
+        cached: 20e6,
+        reduction: Seconds::of(1.2e-6),
     };
     let algorithm = |tile, split, efficiency| Algorithm {
         tile,
@@ -49,9 +52,11 @@ fn one_kernel_by_hand() {
     // 1024 × 4096 in tiles of 128 × 256 are 8 · 16 = 128 tiles: one wave of 132 SMs.
     let mma = 2.0 * 128.0 * 256.0 / (rate * 0.95 / 132.0);
     let load = (128.0 + 256.0) * 2.0 / 110e9;
-    let step = (f64::powi(mma, 4) + f64::powi(load, 4)).powf(0.25);
+    let step = (f64::powi(mma, 4) + f64::powi(load, 4) + 1.5e-9_f64.powi(4)).powf(0.25);
     let compute = step * 4096.0 + 2.5e-6;
-    let memory = 2.0 * 4096.0 * (1024.0 + 4096.0 + 1024.0) / (gpu.hbm.get() * 0.98);
+    let b = 2.0 * 4096.0 * 4096.0_f64;
+    let miss = 1.0 / (1.0 + (20e6 / b).powi(4));
+    let memory = (2.0 * 4096.0 * (1024.0 + 1024.0) + b * miss) / (gpu.hbm.get() * 0.98);
     let both = (compute.powi(4) + memory.powi(4)).powf(0.25);
     let wanted = (gpu.gemm_overhead.get() * 0.9 + both) / 1.02;
     near(
@@ -61,10 +66,10 @@ fn one_kernel_by_hand() {
     // k in four parts: 16 · 32 · 4 = 2048 tiles, 16 waves, and partial sums.
     let mma = 2.0 * 64.0 * 128.0 / (rate * 0.95 / 132.0);
     let load = (64.0 + 128.0) * 2.0 / 110e9;
-    let step = (f64::powi(mma, 4) + f64::powi(load, 4)).powf(0.25);
+    let step = (f64::powi(mma, 4) + f64::powi(load, 4) + 1.5e-9_f64.powi(4)).powf(0.25);
     let compute = 16.0 * (step * 1024.0 + 2.5e-6 / 4.0);
     let both = (compute.powi(4) + memory.powi(4)).powf(0.25);
-    let partials = 8.0 * 1024.0 * 4096.0 * 4.0 / 2.4e12;
+    let partials = 8.0 * 1024.0 * 4096.0 * 4.0 / 2.4e12 + 1.2e-6;
     let wanted = (gpu.gemm_overhead.get() * 0.9 + both + partials) / 0.97;
     near(
         library.seconds(&gpu, [1024, 4096, 4096], 2).unwrap(),
@@ -77,7 +82,7 @@ fn the_listed_choice_is_taken_and_others_the_fastest() {
     let mut gpu = device();
     gpu.gemm_table.clear();
     correct(&mut gpu);
-    let library = Library::clone(gpu.gemm_library.as_deref().unwrap());
+    let library = gpu.gemm_library.as_deref().unwrap();
     let time = |m, n| {
         gemm(&gpu, DType::Bf16, m, n, 4096, gpu.sms)
             .unwrap()
@@ -87,6 +92,23 @@ fn the_listed_choice_is_taken_and_others_the_fastest() {
     for (m, place) in [(1, 2), (128, 2), (129, 0), (512, 0), (513, 1), (100_000, 1)] {
         near(time(m, 4096), by(m, 4096, place));
     }
+    // Another k within a factor of two borrows the choice; beyond, and for another n, none.
+    let at = |k| {
+        gemm(&gpu, DType::Bf16, 128, 4096, k, gpu.sms)
+            .unwrap()
+            .seconds
+    };
+    near(
+        at(8192),
+        library.seconds(&gpu, [128, 4096, 8192], 2).unwrap(),
+    );
+    let least = |k| {
+        let all = (0..3).map(|place| library.seconds(&gpu, [128, 4096, k], place).unwrap());
+        all.fold(f64::INFINITY, f64::min)
+    };
+    near(at(8200), least(8200));
+    // Rows of odd length are another kind.
+    near(at(4099), least(4099));
     for m in [100, 5000] {
         let least = (0..3)
             .map(|place| by(m, 3000, place))
