@@ -51,7 +51,7 @@ mod tests {
             .unwrap()
             .map(|entry| entry.unwrap().file_name().into_string().unwrap())
             .collect();
-        files.sort();
+        files.sort_by_key(|file| file.trim_end_matches(".yaml").to_owned());
         let listed: Vec<String> = PROFILES
             .iter()
             .map(|(name, _)| format!("{name}.yaml"))

@@ -10,7 +10,7 @@
 //! together with a zero of weight [`PRIOR`]; at a measured point the time is the measured one. Only
 //! columns of the same [`grain`] count, where there are any.
 
-use super::{Library, Shape, grain};
+use super::{Library, Modelled, Shape, grain};
 use crate::device::{Device, MeasuredGemm};
 
 /// Columns that a shape between them looks at.
@@ -59,16 +59,21 @@ pub(in crate::device::gemm) struct Place {
 impl Library {
     /// Sets every point's correction, and keeps those of this library's type.
     pub(in crate::device::gemm) fn learn(&mut self, device: &Device, points: &mut [MeasuredGemm]) {
-        self.columns.clear();
+        // How often an algorithm was met decides what unlisted shapes choose from: first count.
         self.met.clear();
+        let mut met = vec![0; self.algorithms.len()];
+        for point in points.iter().filter(|point| point.dtype == self.dtype) {
+            if let Some((algorithm, _)) = self.of(device, point) {
+                met[usize::from(algorithm)] += 1;
+            }
+        }
+        self.met = met;
+        self.columns.clear();
         for point in points.iter_mut().filter(|point| point.dtype == self.dtype) {
-            let MeasuredGemm { m, n, k, .. } = *point;
-            let shape = Shape { m, n, k };
-            let choices = self.lent(n, k);
-            let Some((algorithm, modelled)) = self.modelled(device, shape, choices, device.sms)
-            else {
+            let Some((algorithm, modelled)) = self.of(device, point) else {
                 continue;
             };
+            let MeasuredGemm { m, n, k, .. } = *point;
             point.correction = point.time.get() / modelled.seconds;
             let row = Row {
                 ln_m: (m as f64).ln(),
@@ -88,11 +93,12 @@ impl Library {
                 }),
             }
         }
-        let mut met = vec![0; self.algorithms.len()];
-        for row in self.columns.iter().flat_map(|column| &column.rows) {
-            met[usize::from(row.algorithm)] += 1;
-        }
-        self.met = met;
+    }
+
+    /// The algorithm of a measured point and its time by the model.
+    fn of(&self, device: &Device, point: &MeasuredGemm) -> Option<(u16, Modelled)> {
+        let MeasuredGemm { m, n, k, .. } = *point;
+        self.modelled(device, Shape { m, n, k }, self.lent(n, k), device.sms)
     }
 
     /// The place of (n, k) among choices and columns.
