@@ -22,6 +22,8 @@ use crate::gpu::info::{Info, info};
 use crate::report::grid::Grid;
 use crate::report::list::List;
 use crate::topology;
+use crate::validate::cases::groups;
+use crate::validate::measure::products;
 
 /// Time of all sections [s], full and quick.
 const BUDGET: [f64; 2] = [170.0, 14.0];
@@ -46,7 +48,7 @@ const PROFILES: [(&str, &str); 14] = [
 #[derive(Args, Debug)]
 pub struct CalibrateArgs {
     /// Compare two calibrations number by number instead of measuring; needs no GPU
-    #[arg(long, num_args = 2, value_names = ["A.yaml", "B.yaml"], conflicts_with_all = ["raw", "quick", "gpus", "base", "only", "seconds"])]
+    #[arg(long, num_args = 2, value_names = ["A.yaml", "B.yaml"], conflicts_with_all = ["raw", "quick", "gpus", "base", "only", "seconds", "shapes"])]
     compare: Option<Vec<String>>,
     /// Write raw samples to FILE as they are taken [default: the name of `--out` with `.csv`]
     #[arg(long, value_name = "FILE", help_heading = "Calibration")]
@@ -66,6 +68,10 @@ pub struct CalibrateArgs {
     /// Seconds for all sections together
     #[arg(long, value_name = "SECONDS", value_parser = super::gpu::read_seconds, help_heading = "Calibration")]
     seconds: Option<Duration>,
+    /// Also ask the library which algorithms it takes for the GEMMs of these experiments; they are not
+    /// timed
+    #[arg(long, value_name = "EXPERIMENT", num_args = 1.., help_heading = "Calibration")]
+    shapes: Vec<String>,
     #[command(flatten)]
     output: OutputArgs,
 }
@@ -113,6 +119,7 @@ fn measure(args: &CalibrateArgs, out: &Path) -> Result<(), Failure> {
             .seconds
             .unwrap_or(Duration::from_secs_f64(BUDGET[usize::from(args.quick)])),
         only: args.only.clone(),
+        shapes: shapes(&args.shapes)?,
     };
     watchdog.step("preparing the GPUs".to_owned(), STEP_LIMIT);
     let begin = Instant::now();
@@ -143,6 +150,18 @@ fn measure(args: &CalibrateArgs, out: &Path) -> Result<(), Failure> {
         )));
     }
     Ok(result?)
+}
+
+/// The GEMMs of experiments.
+fn shapes(experiments: &[String]) -> Result<Vec<[u64; 3]>, Failure> {
+    let mut all = Vec::new();
+    for name in experiments {
+        let experiment = super::products::read(Path::new(name))?;
+        let groups = groups(&experiment)
+            .map_err(|error| Failure::Input(format!("error: `{name}`: {error}")))?;
+        all.extend(products(&experiment, &groups));
+    }
+    Ok(all)
 }
 
 /// Writes what is known so far, after it has been read back.

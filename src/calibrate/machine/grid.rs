@@ -181,6 +181,7 @@ fn ask(lab: &Lab<'_>, book: &Book<'_>, shapes: &[Everywhere]) -> Result<(), GpuE
         .iter()
         .filter_map(|all| all.first())
         .map(|ready| [ready.problem.m, ready.problem.n, ready.problem.k])
+        .chain(lab.asked.iter().copied())
         .collect();
     let begin = Instant::now();
     let limit = book.left().mul_f64(OTHERS);

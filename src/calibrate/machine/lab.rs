@@ -62,6 +62,8 @@ pub struct Lab<'s> {
     pub peers: bool,
     /// Fewer sizes and samples.
     pub quick: bool,
+    /// Further GEMMs whose algorithm is asked for.
+    pub asked: Vec<[u64; 3]>,
     gate: Pinned,
     round: Cell<u32>,
     pace: Pace,
@@ -103,6 +105,7 @@ impl<'s> Lab<'s> {
             units,
             peers,
             quick,
+            asked: Vec::new(),
         })
     }
 

@@ -74,6 +74,8 @@ pub struct Options {
     pub budget: Duration,
     /// Only these sections; empty: all.
     pub only: Vec<String>,
+    /// Further GEMMs `[m, n, k]` that the library is asked its algorithm for; they are not timed.
+    pub shapes: Vec<[u64; 3]>,
 }
 
 /// Measures; `begin` is told of each section and the time it has, `done` when it has ended. A
@@ -93,7 +95,8 @@ pub fn run(
         .filter(|s| options.only.is_empty() || options.only.iter().any(|name| name == s.name))
         .collect();
     let mut shares: u32 = chosen.iter().map(|section| section.share).sum();
-    let lab = Lab::open(session, options.quick)?;
+    let mut lab = Lab::open(session, options.quick)?;
+    lab.asked.clone_from(&options.shapes);
     let end = Instant::now() + options.budget;
     for section in chosen {
         // What a section leaves is the others'.

@@ -8,6 +8,7 @@
 mod entry;
 mod estimate;
 mod executor;
+mod products;
 mod store;
 #[cfg(test)]
 mod tests;
@@ -17,6 +18,7 @@ use std::time::{Duration, Instant};
 
 pub use estimate::{Estimate, GROUP, SAMPLE, estimate};
 pub use executor::{Executor, Watch};
+pub use products::products;
 pub use store::{Store, StoreError, tasks_beside};
 pub use variant::{Variant, variants};
 
