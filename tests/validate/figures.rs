@@ -44,8 +44,7 @@ fn every_figure_is_drawn_and_can_be_read() {
             "speed-up-gemm-rs",
             "overlap-efficiency",
             "overlap-ect",
-            "winner-map-measured",
-            "winner-map-simulated",
+            "winner-map-p2p-stream",
         ]
     );
 }

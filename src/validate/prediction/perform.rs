@@ -6,6 +6,7 @@ use rayon::prelude::*;
 
 use super::{Chosen, Prediction, Predictions, Sigmas};
 use crate::experiment::judge::{Trial, settled};
+use crate::gpu::plan::Path;
 use crate::input::Fingerprint;
 use crate::operator::Operator;
 use crate::predict::{self, Parameters, Selector, Terms};
@@ -14,7 +15,7 @@ use crate::sim;
 use crate::strategy::{self, Site};
 use crate::topology::Topology;
 use crate::topology::paths::with_path;
-use crate::validate::key::{Case, Group, Subject};
+use crate::validate::key::{Case, Group, Reference, Subject};
 use crate::validate::simulated;
 
 /// What predicts.
@@ -75,11 +76,38 @@ fn group(cases: &[Case], model: &Model<'_>, step: &(dyn Fn() + Sync)) -> Vec<Pre
     };
     let mut rows: Vec<Prediction> = Vec::new();
     for case in cases {
-        rows.push(place.case(case, model));
+        rows.push(match case.subject {
+            Subject::Reference(Reference::Copy) if group.path != Path::P2p => copied(case, model),
+            _ => place.case(case, model),
+        });
         step();
     }
     mark(&mut rows, &place, model);
     rows
+}
+
+/// A plain copy crosses the link between the GPUs, whatever the group's path.
+fn copied(case: &Case, model: &Model<'_>) -> Prediction {
+    let linked = Case {
+        group: Group {
+            path: Path::P2p,
+            ..case.group.clone()
+        },
+        subject: case.subject.clone(),
+    };
+    let topology = with_path(model.topology, linked.group.choice());
+    let place = Place {
+        group: &linked.group,
+        site: Site::new(&topology, case.group.placement.to_vec()),
+        spec: model
+            .spec
+            .map(|spec| Site::new(spec, case.group.placement.to_vec())),
+        closed: predict::Machine::new(&topology, &case.group.placement),
+    };
+    Prediction {
+        case: case.clone(),
+        ..place.case(&linked, model)
+    }
 }
 
 /// Marks the fastest strategy by the simulator and the one that the selector takes.

@@ -55,6 +55,15 @@ fn predictions_are_what_the_judge_says_and_are_read_back() {
             assert!(low < simulated && simulated < high, "{}", row.case);
         }
     }
+    // A plain copy crosses the link, whatever the group's path: twice the bytes, less than twice as long.
+    let copy = |at: usize| table.rows[at].simulated.unwrap();
+    assert_eq!(table.rows[10].message, 2.0 * table.rows[4].message);
+    assert!(
+        (1.5..2.0).contains(&(copy(10) / copy(4))),
+        "{} {}",
+        copy(4),
+        copy(10)
+    );
     for group in table.rows.chunks(6) {
         let chosen = |by: fn(&Chosen) -> bool| group.iter().filter(|row| by(&row.chosen)).count();
         assert_eq!(chosen(|c| c.simulation), 1);
