@@ -25,7 +25,7 @@ fn selector(c: &mut Criterion) {
             });
         });
         let machine = Machine::new(&machine, &[0, 1, 2, 3, 4, 5, 6, 7]);
-        for kind in [Kind::AgGemm, Kind::GemmRs] {
+        for kind in [Kind::AgGemm, Kind::GemmRs, Kind::GemmAr] {
             let fitted = Parameters::default();
             let selector = Selector::new(&machine, kind, DType::Bf16, &Terms::default(), &fitted);
             // Shapes of different winners, so that no branch is learned by heart.

@@ -7,7 +7,7 @@ use std::cell::Cell;
 
 use duet::device::DType;
 use duet::operator::{Kind, Operator};
-use duet::predict::{Machine, Parameters, Selector, Terms};
+use duet::predict::{Machine, Parameters, Pick, Selector, Terms};
 use duet::sim::{LaunchMode, Options, simulate};
 use duet::strategy;
 use duet::topology::{self, Topology};
@@ -180,22 +180,23 @@ fn the_selector_is_the_least_of_the_forms() {
                 continue;
             };
             let cut = (1..=12).map(|power| format!("interdecom:d={}", 1u32 << power));
-            let others = [
-                "sequential",
-                "fusion-alltoall",
-                "fusion-ring",
-                "fusion-double-ring",
-            ];
-            let least = (others.map(str::to_owned).into_iter().chain(cut))
+            let fusions = ["fusion-ring", "fusion-double-ring", "fusion-alltoall"];
+            let pieces = |name| match (name, kind) {
+                ("fusion-ring", Kind::AgGemm) => [1, 2, 4].as_slice(),
+                ("fusion-ring", _) => &[2, 4],
+                ("fusion-double-ring", _) => &[1, 4],
+                _ => &[1],
+            };
+            let fused = fusions.iter().flat_map(|name| {
+                let pieces = pieces(*name).iter();
+                pieces.map(move |chunks| format!("{name}:chunks={chunks}"))
+            });
+            let others = ["sequential".to_owned()].into_iter().chain(fused);
+            let least = (others.chain(cut))
                 .filter_map(|text| {
                     let choice = strategy::parse(&text).unwrap();
-                    Some((
-                        machine
-                            .predict(&operator, &choice, &terms, &none)
-                            .ok()?
-                            .seconds,
-                        text,
-                    ))
+                    let found = machine.predict(&operator, &choice, &terms, &none).ok()?;
+                    Some((found.seconds, choice.to_string()))
                 })
                 .min_by(|a, b| a.0.total_cmp(&b.0))
                 .unwrap();
@@ -204,6 +205,8 @@ fn the_selector_is_the_least_of_the_forms() {
                 "{operator}: {chosen:?} {least:?}"
             );
             assert_eq!(chosen.pick.to_string(), least.1);
+            let choice = strategy::parse(&least.1).unwrap();
+            assert!(Pick::offers(kind, &choice), "{choice}");
         }
     }
 }

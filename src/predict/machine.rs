@@ -223,12 +223,12 @@ impl Machine {
 }
 
 /// Pieces into which a fusion cuts a shard.
-fn shard_pieces(name: &str, setting: Setting) -> u64 {
+pub(super) fn shard_pieces(name: &str, setting: Setting) -> u64 {
     u64::from(setting.chunks) * if name.contains("double") { 2 } else { 1 }
 }
 
 /// Whether a fusion has a row for every piece of every shard.
-pub(super) fn has_rows(operator: &Operator, name: &str, setting: Setting) -> bool {
+fn has_rows(operator: &Operator, name: &str, setting: Setting) -> bool {
     let (m, ..) = operator.mnk().unwrap_or_default();
     let n = u64::from(operator.tp).max(1);
     m.is_multiple_of(n) && m / n >= shard_pieces(name, setting)
@@ -236,7 +236,7 @@ pub(super) fn has_rows(operator: &Operator, name: &str, setting: Setting) -> boo
 
 /// The rows that the number of pieces of a decomposition has to divide: a shard's, but all of them
 /// where the library reduces a piece for everyone.
-pub(super) fn divisible_rows(operator: &Operator, setting: Setting) -> Option<u64> {
+fn divisible_rows(operator: &Operator, setting: Setting) -> Option<u64> {
     let (m, ..) = operator.mnk()?;
     let shards = match operator.kind {
         Kind::GemmAr if !setting.direct => 1,

@@ -38,6 +38,7 @@ mod machine;
 mod model;
 mod network;
 mod parameters;
+mod pick;
 mod selector;
 mod terms;
 
@@ -45,5 +46,6 @@ pub use decomposition::Decomposition;
 pub use form::Stage;
 pub use machine::{Machine, Prediction};
 pub use parameters::{Key, Overhead, Parameters, ParametersError, family};
-pub use selector::{Pick, Selection, Selector};
+pub use pick::Pick;
+pub use selector::{Selection, Selector};
 pub use terms::{NAMES, Terms, TermsError};

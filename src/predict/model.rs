@@ -125,12 +125,14 @@ impl Case {
 }
 
 /// The settings of a strategy, those that a closed form knows.
-#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+#[derive(Copy, Clone, Debug, PartialEq)]
 pub(super) struct Setting {
     /// Pieces of the operator.
     pub d: u32,
-    /// Pieces of a shard.
+    /// Pieces of a shard; as a number, and the inverse.
     pub chunks: u32,
+    pub parts: f64,
+    pub part: f64,
     /// Copies between all pairs in place of the library.
     pub direct: bool,
     /// Whether GEMMs leave the library its SMs.
@@ -140,9 +142,12 @@ pub(super) struct Setting {
 impl Setting {
     pub fn new(choice: &Choice, kind: Kind) -> Self {
         let params = choice.params();
+        let chunks = params.count("chunks");
         Self {
             d: params.count("d"),
-            chunks: params.count("chunks"),
+            chunks,
+            parts: f64::from(chunks),
+            part: 1.0 / f64::from(chunks),
             direct: params.is("comm", "direct"),
             margin: params.is("margin", "yes")
                 || (params.is("margin", "auto") && kind != Kind::AgGemm),
@@ -162,6 +167,18 @@ pub(super) struct Model<'a> {
     pub costs: &'a Costs,
     pub terms: Terms,
     pub case: Case,
+}
+
+/// What GEMMs take at least, in however many pieces \[s\].
+#[derive(Copy, Clone, Debug, PartialEq)]
+pub(super) struct Least {
+    /// The arithmetic of all on all SMs.
+    pub arithmetic: f64,
+    /// The overhead of each.
+    pub each: f64,
+    /// Reading B, once in each; the rows of A and C of all.
+    pub weights: f64,
+    pub moved: f64,
 }
 
 /// A collective of the library.
@@ -190,26 +207,44 @@ impl<'a> Model<'a> {
             terms,
             case,
         };
-        model.whole = model.gemm(m, 0);
+        if let Some(column) = &model.column {
+            model.whole = column.time(m);
+        }
         model
     }
 
-    /// The GEMM of `rows` of the rank's rows on all SMs but `less`.
-    pub fn gemm(&self, rows: u64, less: u32) -> GemmTime {
-        let sms = self.gpu.sms.saturating_sub(less).max(1);
-        self.column
-            .as_ref()
-            .map_or_else(GemmTime::default, |column| column.time(rows, sms))
+    /// The GEMM of `rows` of the rank's rows on all SMs, and on those that a library collective
+    /// leaves where contention counts.
+    #[inline]
+    pub fn gemms(&self, rows: u64) -> [GemmTime; 2] {
+        let Some(column) = &self.column else {
+            return [GemmTime::default(); 2];
+        };
+        match self.taken() > 0 {
+            true => column.time_with_and_beside(rows),
+            false => [column.time(rows); 2],
+        }
     }
 
-    /// No way of cutting the rank's GEMM takes less: arithmetic of all pieces on all SMs, and
-    /// overhead of each \[s\].
-    pub fn least(&self) -> (f64, f64) {
+    /// No way of cutting the rank's GEMM takes less.
+    #[inline]
+    pub fn least(&self) -> Least {
         match &self.column {
             Some(column) if self.terms.gemm_curve => {
-                (column.least(self.case.gemm[0]), column.least_overhead())
+                let (weights, moved) = column.least_memory(self.case.gemm[0]);
+                Least {
+                    arithmetic: column.least(self.case.gemm[0]),
+                    each: column.least_overhead(),
+                    weights,
+                    moved,
+                }
             }
-            _ => (self.whole.seconds, 0.0),
+            _ => Least {
+                arithmetic: self.whole.seconds,
+                each: 0.0,
+                weights: 0.0,
+                moved: 0.0,
+            },
         }
     }
 

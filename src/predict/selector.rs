@@ -4,50 +4,23 @@
 //! evaluates `sequential`, the fusions that apply, and `interdecom` at the powers of two around
 //! d* = √(C/A) and at those others whose bound says that they could be better still, and takes the
 //! least: O(1), and no memory is allocated.
+//!
+//! A fusion in c pieces of every shard is a pipeline as a decomposition is: each of its chains is
+//! A·c + B + C/c, with A the fixed cost of a copy and C what the first or last piece leaves open. So
+//! the time is convex in c, and the numbers of pieces that comparisons try are evaluated until it
+//! rises, or is that of the kernel's tiles or of the memory, which no number of pieces changes.
 
 use super::Terms;
 use super::closed::{self, Closed, REGISTRY};
 use super::decomposition::MOST_PIECES;
-use super::form::Longest;
-use super::machine::{Machine, divisible_rows, has_rows};
+use super::form::{Longest, greater};
+use super::machine::{Machine, shard_pieces};
 use super::model::{Case, Model, Setting};
-use super::parameters::Parameters;
+use super::parameters::{Parameters, family};
+use super::pick::{PICKS, Pick};
 use crate::device::DType;
 use crate::operator::{Kind, Operator, Shape};
-use crate::strategy;
-
-/// A strategy that the selector can choose; prints as it is written on the command line.
-#[derive(Copy, Clone, Debug, PartialEq, Eq)]
-pub enum Pick {
-    Sequential,
-    /// With this many pieces.
-    InterDecom(u32),
-    FusionAllToAll,
-    FusionRing,
-    FusionDoubleRing,
-}
-
-impl Pick {
-    /// The strategy's name without parameters.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Sequential => "sequential",
-            Self::InterDecom(_) => "interdecom",
-            Self::FusionAllToAll => "fusion-alltoall",
-            Self::FusionRing => "fusion-ring",
-            Self::FusionDoubleRing => "fusion-double-ring",
-        }
-    }
-}
-
-impl std::fmt::Display for Pick {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        match self {
-            Self::InterDecom(d) => f.pad(&format!("interdecom:d={d}")),
-            other => f.pad(other.name()),
-        }
-    }
-}
+use crate::strategy::{self, Choice};
 
 /// What was chosen.
 #[derive(Copy, Clone, Debug, PartialEq)]
@@ -55,18 +28,29 @@ pub struct Selection {
     pub pick: Pick,
     /// Its predicted time \[s\].
     pub seconds: f64,
-    /// The second best and its time \[s\].
+    /// The best of the other strategies and its time \[s\].
     pub runner_up: Option<(Pick, f64)>,
     /// How much longer the second best takes, relative to the best; 0 without one.
     pub margin: f64,
 }
 
-/// A candidate with its closed form, settings and fitted overhead.
-#[derive(Copy, Clone, Debug)]
+/// A candidate with its closed form.
+#[derive(Clone, Debug)]
 struct Candidate {
     pick: Pick,
     closed: Closed,
+    /// By pieces of a shard; one for what the number of pieces is worked out for.
+    offers: Vec<Offer>,
+    /// Whether their overheads are the same, so that the time is convex in the pieces of a shard.
+    convex: bool,
+}
+
+/// A setting with its fitted overhead.
+#[derive(Copy, Clone, Debug)]
+struct Offer {
     setting: Setting,
+    /// Rows that a shard needs.
+    rows: u64,
     alpha: f64,
     beta: f64,
 }
@@ -82,15 +66,6 @@ pub struct Selector {
     most_pieces: u32,
 }
 
-/// Decomposition comes last, so that most numbers of pieces are seen to be too slow at once.
-const PICKS: [Pick; 5] = [
-    Pick::Sequential,
-    Pick::FusionAllToAll,
-    Pick::FusionRing,
-    Pick::FusionDoubleRing,
-    Pick::InterDecom(1),
-];
-
 impl Selector {
     /// A selector for operators of a `kind` with a GEMM.
     pub fn new(
@@ -102,22 +77,36 @@ impl Selector {
     ) -> Self {
         let pair = machine.network(*terms).is_ok_and(|net| net.pair.is_ok());
         let alone = machine.network(*terms).is_err();
+        let offer = |choice: &Choice| {
+            let (name, setting) = (machine.name(), Setting::new(choice, kind));
+            let found = parameters.get(name, kind, machine.ranks(), &family(choice));
+            let overhead = found.filter(|_| terms.overhead);
+            Offer {
+                setting,
+                rows: shard_pieces(choice.strategy().name(), setting),
+                alpha: overhead.map_or(0.0, |o| o.alpha),
+                beta: overhead.map_or(0.0, |o| o.beta),
+            }
+        };
         let candidates = PICKS.into_iter().filter_map(|pick| {
             let applies = match pick {
                 Pick::Sequential => true,
-                Pick::FusionDoubleRing => pair,
+                Pick::FusionDoubleRing(_) => pair,
                 _ => !alone,
             };
             let closed = REGISTRY.iter().find(|closed| closed.name == pick.name())?;
-            let choice = strategy::parse(closed.name).ok().filter(|_| applies)?;
-            let found = parameters.get(machine.name(), kind, machine.ranks(), closed.name);
-            let overhead = found.filter(|_| terms.overhead);
-            Some(Candidate {
+            let choices = match pick {
+                Pick::Sequential | Pick::InterDecom(_) => vec![strategy::parse(closed.name).ok()?],
+                fusion => fusion.settings(kind),
+            };
+            let mut offers: Vec<Offer> = choices.iter().map(offer).collect();
+            offers.sort_by_key(|offer| offer.setting.chunks);
+            let same = |two: &[Offer]| (two[0].alpha, two[0].beta) == (two[1].alpha, two[1].beta);
+            applies.then(|| Candidate {
                 pick,
                 closed: *closed,
-                setting: Setting::new(&choice, kind),
-                alpha: overhead.map_or(0.0, |o| o.alpha),
-                beta: overhead.map_or(0.0, |o| o.beta),
+                convex: offers.windows(2).all(same),
+                offers,
             })
         });
         Self {
@@ -184,24 +173,23 @@ impl Selector {
 
     /// All candidates that the rows suffice for.
     fn consider(&self, model: &Model<'_>, operator: &Operator, selection: &mut Selection) {
+        let (m, ..) = operator.mnk().unwrap_or_default();
+        let ranks = u64::from(operator.tp.max(1));
+        let (shard, left) = (m / ranks, m % ranks);
+        let shard = if left == 0 { shard } else { 0 };
         for candidate in &self.candidates {
-            let step = candidate.alpha + candidate.beta * model.case.message;
-            let seconds = |setting: Setting| {
-                let Longest { seconds, steps } = (candidate.closed.time)(model, setting)?;
-                Some(seconds + steps * step)
-            };
-            let (pick, setting) = (candidate.pick, candidate.setting);
-            if let Pick::InterDecom(_) = pick {
-                let rows = divisible_rows(operator, setting);
-                let found = rows
-                    .and_then(|rows| self.pieces(model, rows, candidate, step, selection, seconds));
-                if let Some((d, time)) = found {
-                    selection.add(Pick::InterDecom(d), time);
+            let found = match (candidate.pick, candidate.offers.as_slice()) {
+                (_, []) => None,
+                (Pick::Sequential, [offer, ..]) => offer.seconds(candidate, model, offer.setting),
+                (Pick::InterDecom(_), [offer, ..]) => {
+                    let whole = self.kind == Kind::GemmAr && !offer.setting.direct;
+                    let rows = if whole { m } else { shard };
+                    self.pieces(model, rows, candidate, *offer, selection)
                 }
-            } else if (pick == Pick::Sequential || has_rows(operator, pick.name(), setting))
-                && let Some(time) = seconds(setting)
-            {
-                selection.add(pick, time);
+                (_, offers) => fused(candidate, offers, model, shard, selection),
+            };
+            if let Some((pieces, time)) = found {
+                selection.add(candidate.pick.with(pieces), time);
             }
         }
     }
@@ -214,40 +202,102 @@ impl Selector {
         model: &Model<'_>,
         rows: u64,
         candidate: &Candidate,
-        step: f64,
+        offer: Offer,
         selection: &Selection,
-        seconds: impl Fn(Setting) -> Option<f64>,
     ) -> Option<(u32, f64)> {
-        let setting = |d| Setting {
-            d,
-            ..candidate.setting
-        };
+        let setting = |d| Setting { d, ..offer.setting };
         // The largest power of two that divides them.
-        let most = self.most_pieces.min(1 << rows.trailing_zeros().min(31));
+        let most = match rows {
+            0 => return None,
+            rows => self.most_pieces.min(1 << rows.trailing_zeros().min(31)),
+        };
         let mut best: Option<(u32, f64)> = None;
         // What a further candidate has to beat.
-        let mut limit = selection.runner_up.map_or(f64::INFINITY, |(_, time)| time);
-        let bound = closed::interdecom::Bound::new(model, candidate.setting, step)?;
+        let mut limit = selection.limit();
+        let step = offer.alpha + offer.beta * model.case.message;
+        let bound = closed::interdecom::Bound::new(model, offer.setting, step)?;
         if most < 2 || bound.of_any() >= limit {
             return None;
         }
-        let [below, above] = bound.form.neighbours();
-        let others = (1..=most.ilog2()).map(|power| 1 << power);
-        let others = others.filter(|d| *d != below && *d != above);
-        for d in [below, above].into_iter().chain(others) {
-            if !(2..=most).contains(&d) || bound.of(f64::from(d)) >= limit {
-                continue;
+        let mut consider = |d: u32, limit: &mut f64| -> Option<()> {
+            let (_, time) = offer.seconds(candidate, model, setting(d))?;
+            if time < *limit {
+                (best, *limit) = (Some((d, time)), time);
             }
-            let time = seconds(setting(d))?;
-            if time < limit {
-                (best, limit) = (Some((d, time)), time);
+            Some(())
+        };
+        let near = bound.form.neighbours();
+        for d in near.into_iter().filter(|d| (2..=most).contains(d)) {
+            if bound.of(f64::from(d)) < limit {
+                consider(d, &mut limit)?;
+            }
+        }
+        // The bound falls and then rises: beyond the limit on its way up, no further one is below.
+        let mut before = f64::INFINITY;
+        for d in (1..=most.ilog2()).map(|power| 1 << power) {
+            let least = bound.of(f64::from(d));
+            if least >= limit && least >= before {
+                break;
+            }
+            before = least;
+            if least < limit && !near.contains(&d) {
+                consider(d, &mut limit)?;
             }
         }
         best
     }
 }
 
+/// The best setting of a fusion: whatever a shard's rows suffice for, until no other can be better
+/// than the best, or than the second best strategy so far.
+fn fused(
+    candidate: &Candidate,
+    offers: &[Offer],
+    model: &Model<'_>,
+    shard: u64,
+    selection: &Selection,
+) -> Option<(u32, f64)> {
+    let mut best: Option<(u32, f64)> = None;
+    let (mut floor, mut steps, mut limit) = (0.0, 0.0, selection.limit());
+    for offer in offers {
+        let step = offer.alpha + offer.beta * model.case.message;
+        if shard < offer.rows || floor + steps * step >= limit {
+            continue;
+        }
+        let longest = (candidate.closed.time)(model, offer.setting)?;
+        let time = longest.seconds + longest.steps * step;
+        (floor, steps) = (greater(floor, longest.floor), longest.steps);
+        if best.is_none_or(|(_, least)| time < least) {
+            best = Some((offer.setting.chunks, time));
+            limit = if time < limit { time } else { limit };
+        } else if candidate.convex {
+            // From here on it rises.
+            break;
+        }
+    }
+    best
+}
+
+impl Offer {
+    /// The number of pieces with the time in a setting that differs from the offer's in it at most.
+    fn seconds(
+        &self,
+        candidate: &Candidate,
+        model: &Model<'_>,
+        setting: Setting,
+    ) -> Option<(u32, f64)> {
+        let step = self.alpha + self.beta * model.case.message;
+        let Longest { seconds, steps, .. } = (candidate.closed.time)(model, setting)?;
+        Some((setting.d, seconds + steps * step))
+    }
+}
+
 impl Selection {
+    /// What a further strategy has to beat to be named.
+    fn limit(&self) -> f64 {
+        self.runner_up.map_or(f64::INFINITY, |(_, time)| time)
+    }
+
     /// Takes a candidate into account; the earlier of equals stays.
     fn add(&mut self, pick: Pick, seconds: f64) {
         if seconds < self.seconds {

@@ -2,46 +2,38 @@
 //! callers that ask many times per microsecond.
 //!
 //! Tile shapes are tried from the most to the least efficient until the arithmetic alone takes the
-//! next one longer than the best so far. Tiles win by their waves: the least `waves · t_tile` over the tile shapes and splits of k is the
-//! least possible time, and the answer where that tile's memory traffic takes no longer. Shapes that
-//! are bound by memory go the long way, [`super::gemm`]. Measured
-//! corrections of columns with common rows are blended once per (n, k): between columns weights do
-//! not depend on m. Where the library's choices are listed, the place among them is looked up once.
+//! next one longer than the best so far. Tiles win by their waves: the least `waves · t_tile` over
+//! the tile shapes and splits of k is the least possible time, and the answer where that tile's
+//! memory traffic takes no longer. Shapes that are bound by memory look at the traffic of every tile
+//! that could still win. What a rectangle of tiles reads is worked out for whole waves on all SMs,
+//! and on those that a collective leaves; both are asked for at once, since they share tiles and
+//! corrections. Measured corrections of columns with common rows are blended once per (n, k): between
+//! columns weights do not depend on m. Where the library's choices are listed, the place among them is
+//! looked up once.
 
-use super::super::{DType, Device, Tile};
+use super::super::{DType, Device};
 use super::library::Place;
-use super::{GemmTime, K_FILL, gemm, listed, table, wave};
-
-/// Most rows of a table that is blended.
-const MOST_ROWS: usize = 8;
+use super::tiles::{Choice, Prepared, Waves, part, quotient};
+use super::{GemmTime, gemm, listed, table, wave};
 
 /// GEMM times of one GPU and element type.
 #[derive(Clone, Debug)]
 pub struct Curve {
     device: Device,
     dtype: DType,
+    /// Bytes of an element, bandwidth of the memory \[bytes/s\], fixed time of a GEMM \[s\].
+    size: f64,
+    hbm: f64,
+    overhead: f64,
     tiles: Vec<Prepared>,
+    /// On all SMs, and on those that a library collective leaves.
+    waves: [Waves; 2],
     table: table::Columns,
-    /// Seconds per multiply-add that no shape beats: the best tile's, and the best correction's.
+    /// What no shape beats, the best correction's factor included: seconds per multiply-add, of a
+    /// GEMM's fixed time, and per byte in memory.
     least: f64,
-    /// Seconds of every GEMM's overhead, times the best correction.
     least_overhead: f64,
-}
-
-#[derive(Clone, Debug)]
-struct Prepared {
-    /// Its rows and columns, and the inverse of each.
-    m: f64,
-    n: f64,
-    per_m: f64,
-    per_n: f64,
-    /// √(rows / columns).
-    aspect: f64,
-    /// Operations per element of k, and what one SM does of them per second.
-    flops: f64,
-    rate: f64,
-    /// Place in the profile, where the first of equals wins.
-    place: usize,
+    least_per_byte: f64,
 }
 
 /// A curve at fixed n and k.
@@ -51,7 +43,7 @@ pub struct Column<'c> {
     n: u64,
     k: u64,
     /// Corrections at the table's rows; `None`: worked out by each call.
-    factors: Option<[f64; MOST_ROWS]>,
+    factors: Option<[f64; table::MOST_ROWS]>,
     /// Where (n, k) lies among what the profile lists of the library's choices.
     place: Option<Place>,
 }
@@ -60,153 +52,183 @@ impl Curve {
     /// `None` when the device lacks `dtype`.
     pub fn new(device: &Device, dtype: DType) -> Option<Self> {
         let rate = device.rate(dtype)? / f64::from(device.sms.max(1));
-        let prepared = |(place, tile): (usize, &Tile)| {
-            let (tm, tn) = (f64::from(tile.m), f64::from(tile.n));
-            Prepared {
-                m: tm,
-                n: tn,
-                per_m: 1.0 / tm,
-                per_n: 1.0 / tn,
-                aspect: (tm / tn).sqrt(),
-                flops: 2.0 * tm * tn,
-                rate: rate * tile.efficiency,
-                place,
-            }
-        };
+        let prepared = |(place, tile)| Prepared::new(rate, place, tile);
         let mut tiles: Vec<Prepared> = device.tiles.iter().enumerate().map(prepared).collect();
         tiles.sort_by(|a, b| b.rate.total_cmp(&a.rate));
         let table = table::Columns::new(&device.gemm_table, dtype);
         let sms = f64::from(device.sms.max(1));
         let each = |p: &Prepared| 2.0 / (p.rate * sms);
         let least = tiles.iter().map(each).fold(f64::INFINITY, f64::min);
-        if let Some(library) = listed(device, dtype) {
-            let (factor, rates) = (library.least() / library.best(), &library.rates);
-            return Some(Self {
-                device: device.clone(),
-                dtype,
-                least: factor * 2.0 / (device.rate(dtype)? * rates.arithmetic),
-                least_overhead: factor * device.gemm_overhead.get() * rates.overhead,
-                tiles,
-                table: table::Columns::default(),
-            });
-        }
-        Some(Self {
+        let left = device.sms.saturating_sub(device.library.sms).max(1);
+        let overhead = device.gemm_overhead.get();
+        let mut curve = Self {
             device: device.clone(),
             dtype,
+            size: dtype.size() as f64,
+            hbm: device.hbm.get(),
+            overhead,
+            waves: [device.sms.max(1), left].map(|sms| Waves::new(sms, &tiles)),
             least: least * table.least(),
-            least_overhead: device.gemm_overhead.get() * table.least(),
+            least_overhead: overhead * table.least(),
+            least_per_byte: table.least() / device.hbm.get(),
             tiles,
             table,
-        })
+        };
+        if let Some(library) = listed(device, dtype) {
+            let (factor, rates) = (library.least() / library.best(), &library.rates);
+            curve.least = factor * 2.0 / (device.rate(dtype)? * rates.arithmetic);
+            curve.least_overhead = factor * overhead * rates.overhead;
+            curve.least_per_byte = factor / (device.hbm.get() * rates.memory);
+        }
+        Some(curve)
     }
 
     /// The curve of GEMMs with `n` columns and depth `k`.
     #[inline]
     pub fn at(&self, n: u64, k: u64) -> Column<'_> {
-        let library = listed(&self.device, self.dtype);
         Column {
             curve: self,
             n,
             k,
-            factors: match library {
-                Some(_) => None,
-                None => self.table.blend(n as f64, k as f64),
-            },
-            place: library.map(|library| library.place(n, k)),
+            factors: self.table.blend(n as f64, k as f64),
+            place: listed(&self.device, self.dtype).map(|library| library.place(n, k)),
         }
     }
 
-    /// The wave model's short way; `None` where the long one has to be gone.
-    fn short(&self, [m, n, k]: [u64; 3], sms: u32) -> Option<GemmTime> {
+    /// The shape in numbers; `None` for one that has to go the long way.
+    fn shape(&self, [m, n, k]: [u64; 3]) -> Option<wave::Shape> {
         const LARGEST: u64 = 1 << 31;
-        if m == 0
-            || n == 0
-            || k == 0
-            || m > LARGEST
-            || n > LARGEST
-            || k > LARGEST
-            || self.tiles.is_empty()
-        {
-            return None;
-        }
-        let [m, n, k] = [m, n, k].map(|x| x as i64 as f64);
-        let sms = f64::from(sms.clamp(1, self.device.sms.max(1)));
-        let (per_sm, root) = (1.0 / sms, sms.sqrt());
-        let work = 2.0 * m * n * k * per_sm;
-        let mut best = (f64::INFINITY, &self.tiles[0], 1.0);
-        for prepared in &self.tiles {
-            // Rounding aside; equals are tried, for the first of them wins.
-            if work > best.0 * prepared.rate * (1.0 + 1e-9) {
-                break;
-            }
-            let tiles = prepared.tiles(m, n);
-            // The same operations in the same order as in `wave`, so that ties fall alike.
-            let time = quotient(tiles, sms, per_sm) * prepared.one(k);
-            if time < best.0 || (time == best.0 && prepared.place < best.1.place) {
-                best = (time, prepared, 1.0);
-            }
-            let mut split = 2.0;
-            while tiles * split <= sms && split <= wave::MAX_SPLIT && k >= split * wave::MIN_SPLIT_K
-            {
-                let time = prepared.one(quotient(k, split, 1.0 / split));
-                if time < best.0 || (time == best.0 && prepared.place < best.1.place) {
-                    best = (time, prepared, split);
-                }
-                split *= 2.0;
-            }
-        }
-        let (compute, prepared, split) = best;
-        let shape = wave::Shape {
-            m,
-            n,
-            k,
-            size: self.dtype.size() as f64,
-        };
-        let rows = quotient(m, prepared.m, prepared.per_m);
-        let columns = quotient(n, prepared.n, prepared.per_n);
-        let tiles = rows * columns * split;
-        let part = if split > 1.0 {
-            quotient(k, split, 1.0 / split)
-        } else {
-            k
-        };
-        let wave = match tiles < sms {
-            true => (tiles, tiles.sqrt() * prepared.aspect),
-            false => (sms, root * prepared.aspect),
-        };
-        let bytes = wave::traffic(
-            &self.device,
-            &shape,
-            prepared.m,
-            (rows, columns),
-            split,
-            wave,
-        );
-        if bytes > compute * self.device.hbm.get() {
-            return None;
-        }
-        let one = prepared.one(part);
-        let overhead = self.device.gemm_overhead.get();
-        Some(GemmTime {
-            seconds: overhead + compute,
-            overhead,
-            hbm_bytes: bytes,
-            unquantised: overhead + compute,
-            wave: one,
-            tiles,
+        let fits = |x: u64| x.wrapping_sub(1) < LARGEST;
+        let [m64, n64, k64] = [m, n, k].map(|x| x as i64 as f64);
+        (fits(m) && fits(n) && fits(k) && !self.tiles.is_empty()).then_some(wave::Shape {
+            m: m64,
+            n: n64,
+            k: k64,
+            size: self.size,
         })
     }
-}
 
-impl Prepared {
-    /// Tiles of C.
-    fn tiles(&self, m: f64, n: f64) -> f64 {
-        quotient(m, self.m, self.per_m) * quotient(n, self.n, self.per_n)
+    /// The least arithmetic on each of some numbers of SMs.
+    #[inline]
+    fn arithmetic<const S: usize>(&self, shape: &wave::Shape, on: [&Waves; S]) -> [Choice; S] {
+        let none = Choice {
+            compute: f64::INFINITY,
+            tile: 0,
+            place: 0,
+            split: 1.0,
+        };
+        let mut best = [none; S];
+        let work = 2.0 * shape.m * shape.n * shape.k * (1.0 + 1e-9);
+        for (tile, prepared) in self.tiles.iter().enumerate() {
+            // Rounding aside; equals are tried, for the first of them wins.
+            let beaten = |best: &Choice, on: &Waves| {
+                work * on.per_sms > best.compute * prepared.rate * (1.0 + 1e-9) * (1.0 + 1e-9)
+            };
+            if best.iter().zip(on).all(|(best, on)| beaten(best, on)) {
+                break;
+            }
+            let tiles = prepared.tiles(shape.m, shape.n);
+            // The same operations in the same order as in `wave`, so that ties fall alike.
+            let one = prepared.one(shape.k);
+            for (best, on) in best.iter_mut().zip(on) {
+                let mut choice = Choice {
+                    compute: quotient(tiles, on.sms, on.per_sms) * one,
+                    tile,
+                    place: prepared.place,
+                    split: 1.0,
+                };
+                best.or(choice);
+                while prepared.splits(tiles, on.sms, shape.k, &mut choice.split) {
+                    choice.compute = prepared.one(part(shape.k, choice.split));
+                    best.or(choice);
+                }
+            }
+        }
+        best
     }
 
-    /// Seconds of one tile of depth k.
-    fn one(&self, k: f64) -> f64 {
-        self.flops * (k + K_FILL) / self.rate
+    /// A choice's bytes and the time of a wave; where memory takes longer than the arithmetic, those
+    /// of the choice that takes the least of both.
+    #[inline]
+    fn settle(&self, shape: &wave::Shape, choice: Choice, on: &Waves) -> GemmTime {
+        let prepared = &self.tiles[choice.tile];
+        let (rows, columns) = (prepared.rows(shape.m), prepared.columns(shape.n));
+        let (square, per_across, per_down) = on.squares[choice.tile];
+        let whole = rows * columns >= on.sms && square <= columns && square * rows >= on.sms;
+        let bytes = match whole {
+            true => {
+                let part = (shape.m * prepared.per_m, per_down);
+                let again = (rows * per_down, columns * per_across);
+                wave::read_again(&self.device, shape, part, again)
+            }
+            false => self.traffic(shape, prepared, choice.split, on),
+        };
+        if bytes > choice.compute * self.hbm {
+            return self.bound_by_memory(shape, on);
+        }
+        GemmTime {
+            seconds: self.overhead + choice.compute,
+            overhead: self.overhead,
+            hbm_bytes: bytes,
+            unquantised: self.overhead + choice.compute,
+            wave: prepared.one(part(shape.k, choice.split)),
+            tiles: rows * columns * choice.split,
+        }
+    }
+
+    /// The least of every tile's and split's arithmetic and memory, whichever takes longer.
+    #[cold]
+    fn bound_by_memory(&self, shape: &wave::Shape, on: &Waves) -> GemmTime {
+        let mut best = GemmTime {
+            seconds: f64::INFINITY,
+            ..GemmTime::default()
+        };
+        let mut first = (0, 1.0);
+        for prepared in &self.tiles {
+            let tiles = prepared.tiles(shape.m, shape.n);
+            let mut split = 1.0;
+            loop {
+                let one = prepared.one(part(shape.k, split));
+                let compute = quotient(tiles * split, on.sms, on.per_sms) * one;
+                if compute <= best.seconds {
+                    let bytes = self.traffic(shape, prepared, split, on);
+                    let seconds = compute.max(bytes / self.hbm);
+                    let place = (prepared.place, split);
+                    if seconds < best.seconds || (seconds == best.seconds && place < first) {
+                        first = place;
+                        best = GemmTime {
+                            seconds,
+                            overhead: self.overhead,
+                            hbm_bytes: bytes,
+                            unquantised: seconds,
+                            wave: one,
+                            tiles: tiles * split,
+                        };
+                    }
+                }
+                if !prepared.splits(tiles, on.sms, shape.k, &mut split) {
+                    break;
+                }
+            }
+        }
+        best.seconds += self.overhead;
+        best.unquantised += self.overhead;
+        best
+    }
+
+    fn traffic(&self, shape: &wave::Shape, prepared: &Prepared, split: f64, on: &Waves) -> f64 {
+        let (rows, columns) = (prepared.rows(shape.m), prepared.columns(shape.n));
+        let wave = on.sms.min(rows * columns * split);
+        let square = (wave * prepared.m / prepared.n).sqrt();
+        let tiles = (rows, columns);
+        wave::traffic(
+            &self.device,
+            shape,
+            prepared.m,
+            tiles,
+            split,
+            (wave, square),
+        )
     }
 }
 
@@ -221,41 +243,65 @@ impl Column<'_> {
         self.curve.least_overhead
     }
 
-    /// The time of `m` rows on `sms` SMs, as [`super::gemm`] gives it but for `unquantised`, which
-    /// is not worked out.
-    pub fn time(&self, m: u64, sms: u32) -> GemmTime {
-        let (curve, n, k) = (self.curve, self.n, self.k);
-        let long = || gemm(&curve.device, curve.dtype, m, n, k, sms).unwrap_or_default();
-        if let Some(place) = self.place.as_ref().filter(|_| m > 0 && n > 0 && k > 0) {
-            let library = listed(&curve.device, curve.dtype);
-            let time = library.and_then(|library| library.time(&curve.device, place, m, sms));
-            return time.unwrap_or_default();
-        }
-        let Some(factors) = &self.factors else {
-            return long();
-        };
-        let Some(time) = curve.short([m, n, k], sms) else {
-            return long();
-        };
-        let factor = curve.table.along(factors, m as f64);
-        GemmTime {
-            seconds: time.seconds * factor,
-            overhead: time.overhead * factor,
-            hbm_bytes: time.hbm_bytes,
-            unquantised: time.unquantised * factor,
-            wave: time.wave * factor,
-            tiles: time.tiles,
-        }
+    /// No cut of `m` rows takes the memory less: every piece reads all of B, all of them A and C
+    /// \[s\].
+    pub fn least_memory(&self, m: u64) -> (f64, f64) {
+        let curve = self.curve;
+        let per_element = curve.size * curve.least_per_byte;
+        let (n, k) = (self.n as f64, self.k as f64);
+        (n * k * per_element, m as f64 * (n + k) * per_element)
     }
-}
 
-/// ⌈x / by⌉ of whole numbers below 2^51; plain arithmetic, where `ceil` is a call on old x86.
-fn quotient(x: f64, by: f64, inverse: f64) -> f64 {
-    // Beyond 2^52 doubles are whole numbers: adding this rounds to the nearest.
-    const WHOLE: f64 = 1.5 * (1u64 << 52) as f64;
-    let near = (x * inverse + WHOLE) - WHOLE;
-    // The nearest is the floor or the ceiling, and a multiple is exact.
-    near + if near * by < x { 1.0 } else { 0.0 }
+    /// The time of `m` rows on all SMs, as [`super::gemm`] gives it but for `unquantised`, which is
+    /// not worked out.
+    #[inline]
+    pub fn time(&self, m: u64) -> GemmTime {
+        let [all, _] = &self.curve.waves;
+        let [time] = self.times(m, [all]);
+        time
+    }
+
+    /// The same on all SMs, and on those that a library collective leaves.
+    #[inline]
+    pub fn time_with_and_beside(&self, m: u64) -> [GemmTime; 2] {
+        let [all, left] = &self.curve.waves;
+        self.times(m, [all, left])
+    }
+
+    /// Without short cuts.
+    #[cold]
+    fn long(&self, m: u64, sms: u32) -> GemmTime {
+        let (curve, n, k) = (self.curve, self.n, self.k);
+        let time = match self.place.as_ref().filter(|_| m > 0 && n > 0 && k > 0) {
+            Some(place) => listed(&curve.device, curve.dtype)
+                .and_then(|library| library.time(&curve.device, place, m, sms)),
+            None => gemm(&curve.device, curve.dtype, m, n, k, sms),
+        };
+        time.unwrap_or_default()
+    }
+
+    #[inline]
+    fn times<const S: usize>(&self, m: u64, on: [&Waves; S]) -> [GemmTime; S] {
+        let (curve, n, k) = (self.curve, self.n, self.k);
+        let (Some(factors), None, Some(shape)) =
+            (&self.factors, &self.place, curve.shape([m, n, k]))
+        else {
+            return on.map(|on| self.long(m, on.sms as u32));
+        };
+        let factor = curve.table.along(factors, shape.m);
+        let choices = curve.arithmetic(&shape, on);
+        std::array::from_fn(|i| {
+            let time = curve.settle(&shape, choices[i], on[i]);
+            GemmTime {
+                seconds: time.seconds * factor,
+                overhead: time.overhead * factor,
+                hbm_bytes: time.hbm_bytes,
+                unquantised: time.unquantised * factor,
+                wave: time.wave * factor,
+                tiles: time.tiles,
+            }
+        })
+    }
 }
 
 #[cfg(test)]
@@ -269,7 +315,7 @@ mod tests {
         fn the_short_way_leads_to_the_same_time(
             gpu in prop::sample::select(vec!["rtx-a6000", "h200", "mi300x", "ideal"]),
             m in 1u64..40_000, n in 1u64..40_000, k in 1u64..40_000,
-            whole in any::<bool>(), on_table in any::<bool>(), fewer in 0u32..30,
+            whole in any::<bool>(), on_table in any::<bool>(),
         ) {
             let device = device::load(gpu).unwrap();
             let round = |x: u64| if whole { x.next_multiple_of(64) } else { x };
@@ -277,24 +323,21 @@ mod tests {
             if on_table {
                 (n, k) = (6144, 12288);
             }
-            let sms = device.sms - fewer;
             let curve = Curve::new(&device, DType::Bf16).unwrap();
-            let (fast, slow) = (curve.at(n, k).time(m, sms), gemm(&device, DType::Bf16, m, n, k, sms).unwrap());
+            let column = curve.at(n, k);
             let near = |a: f64, b: f64| (a - b).abs() <= 1e-12 * a.abs().max(b.abs());
-            prop_assert!(near(fast.seconds, slow.seconds), "{fast:?} {slow:?}");
-            prop_assert!(slow.seconds >= curve.at(n, k).least(m) * (1.0 - 1e-12));
-            prop_assert!(near(fast.overhead, slow.overhead));
-            prop_assert!(near(fast.wave, slow.wave) || fast.seconds == 0.0);
-        }
-    }
-
-    #[test]
-    fn quotients_round_up() {
-        for by in [64u64, 84, 128, 132, 192, 256] {
-            for x in (0u64..5000).chain((1 << 40)..(1 << 40) + 500) {
-                let (real, inverse) = (by as f64, 1.0 / by as f64);
-                let found = quotient(x as f64, real, inverse);
-                assert_eq!(found, x.div_ceil(by) as f64, "{x}/{by}");
+            let (least, (weights, moved)) = (column.least(m), column.least_memory(m));
+            let left = device.sms.saturating_sub(device.library.sms).max(1);
+            let both = column.time_with_and_beside(m);
+            prop_assert_eq!(both[0], column.time(m));
+            for (fast, sms) in both.into_iter().zip([device.sms, left]) {
+                let slow = gemm(&device, DType::Bf16, m, n, k, sms).unwrap();
+                prop_assert!(near(fast.seconds, slow.seconds), "{fast:?} {slow:?}");
+                prop_assert!(slow.seconds >= least.max(weights + moved) * (1.0 - 1e-12));
+                prop_assert!(near(fast.overhead, slow.overhead));
+                prop_assert!(near(fast.hbm_bytes, slow.hbm_bytes), "{fast:?} {slow:?}");
+                prop_assert!(near(fast.wave, slow.wave) || fast.seconds == 0.0);
+                prop_assert!(fast.tiles == slow.tiles || fast.seconds == 0.0);
             }
         }
     }

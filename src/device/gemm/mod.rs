@@ -49,6 +49,7 @@ pub mod library;
 mod table;
 #[cfg(test)]
 mod tests;
+mod tiles;
 mod wave;
 
 use std::sync::Arc;

@@ -20,84 +20,90 @@ pub(super) fn sorted(mut points: Vec<MeasuredGemm>) -> Vec<MeasuredGemm> {
     points
 }
 
+/// Most rows of columns that are blended.
+pub(super) const MOST_ROWS: usize = 8;
+
 /// The points of one type as columns on common rows: between its own rows a column's factor is
 /// linear in log m, so that further rows change nothing.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Columns {
-    /// ln m, ascending.
+    /// ln m, ascending; at most [`MOST_ROWS`] unless there are `many`.
     rows: Vec<f64>,
-    /// (ln k, ln n, factor at each row).
-    columns: Vec<(f64, f64, Vec<f64>)>,
+    many: bool,
+    /// (ln k, ln n, factor at each row and 1 beyond).
+    columns: Vec<(f64, f64, [f64; MOST_ROWS])>,
+    /// The least factor there is: 1 or below.
+    least: f64,
 }
 
 impl Columns {
     pub fn new(points: &[MeasuredGemm], dtype: DType) -> Self {
-        let Some(dtype) = kin(points, dtype) else {
-            return Self::default();
-        };
-        let of = |point: &&MeasuredGemm| point.dtype == dtype;
+        let dtype = kin(points, dtype);
+        let of = |point: &&MeasuredGemm| Some(point.dtype) == dtype;
         let mut rows: Vec<u64> = points.iter().filter(of).map(|point| point.m).collect();
         rows.sort_unstable();
         rows.dedup();
         let columns = points
             .chunk_by(|a, b| (a.dtype, a.k, a.n) == (b.dtype, b.k, b.n))
-            .filter(|column| column[0].dtype == dtype)
+            .filter(|column| of(&&column[0]))
             .map(|column| {
-                let factors = rows.iter().map(|m| along(column, *m as f64)).collect();
-                (
-                    (column[0].k as f64).ln(),
-                    (column[0].n as f64).ln(),
-                    factors,
-                )
+                let mut factors = [1.0; MOST_ROWS];
+                for (factor, m) in factors.iter_mut().zip(&rows) {
+                    *factor = along(column, *m as f64);
+                }
+                let (k, n) = (column[0].k as f64, column[0].n as f64);
+                (k.ln(), n.ln(), factors)
             });
+        let factors = points.iter().filter(of).map(|point| point.correction);
         Self {
             columns: columns.collect(),
+            many: rows.len() > MOST_ROWS,
+            least: factors.fold(1.0, f64::min),
             rows: rows.into_iter().map(|m| (m as f64).ln()).collect(),
         }
     }
 
     /// The least factor there is: 1 or below.
     pub fn least(&self) -> f64 {
-        let factors = self.columns.iter().flat_map(|(.., factors)| factors);
-        factors.copied().fold(1.0, f64::min)
+        self.least
     }
 
-    /// The factors at the rows for a (n, k); `None` where there are more than N rows.
+    /// The factors at the rows for a (n, k); `None` where there are too many rows.
     #[inline]
-    pub fn blend<const N: usize>(&self, n: f64, k: f64) -> Option<[f64; N]> {
-        let mut factors = [1.0; N];
-        let used = factors.get_mut(..self.rows.len())?;
-        if self.columns.is_empty() {
-            return Some(factors);
+    pub fn blend(&self, n: f64, k: f64) -> Option<[f64; MOST_ROWS]> {
+        if self.columns.is_empty() || self.many {
+            return (!self.many).then_some([1.0; MOST_ROWS]);
         }
         let (ln_k, ln_n) = (k.ln(), n.ln());
         let mut weights = PRIOR;
-        used.fill(PRIOR);
+        let mut factors = [PRIOR; MOST_ROWS];
         for (at_k, at_n, column) in &self.columns {
-            let distance = (at_k - ln_k).powi(2) + (at_n - ln_n).powi(2);
+            let (far_k, far_n) = (at_k - ln_k, at_n - ln_n);
+            let distance = far_k * far_k + far_n * far_n;
             if distance == 0.0 {
-                used.copy_from_slice(column);
-                return Some(factors);
+                return Some(*column);
             }
             let weight = 1.0 / distance;
             weights += weight;
-            for (sum, factor) in used.iter_mut().zip(column) {
+            for (sum, factor) in factors.iter_mut().zip(column) {
                 *sum += factor * weight;
             }
         }
-        for sum in used {
-            *sum /= weights;
+        let share = 1.0 / weights;
+        for sum in &mut factors {
+            *sum *= share;
         }
         Some(factors)
     }
 
     /// The factor of m rows among blended ones.
-    pub fn along(&self, factors: &[f64], m: f64) -> f64 {
+    #[inline]
+    pub fn along(&self, factors: &[f64; MOST_ROWS], m: f64) -> f64 {
         let (Some(&first), Some(&last)) = (self.rows.first(), self.rows.last()) else {
             return 1.0;
         };
         let m = m.ln().clamp(first, last);
-        let above = self.rows.partition_point(|row| *row < m).max(1);
+        let above = self.rows.iter().filter(|row| **row < m).count().max(1);
         let (Some(&upper), Some(&end)) = (self.rows.get(above), factors.get(above)) else {
             return factors[above - 1];
         };

@@ -98,8 +98,6 @@ pub(super) fn traffic(
     split: f64,
     (wave, square): (f64, f64),
 ) -> f64 {
-    let Shape { m, n, k, size } = *shape;
-    let cache = L2_SHARE * device.l2.as_f64();
     // At most all rows and at least one of them.
     let across = if square * rows < wave {
         wave / rows
@@ -108,15 +106,30 @@ pub(super) fn traffic(
     };
     let per_across = 1.0 / across.clamp(1.0, columns);
     let per_down = 1.0 / (wave * per_across).clamp(1.0, rows);
-    // What does not stay in L2 is read again: x · (1 − hit).
-    let again_b = (k * n * size - cache).max(0.0);
-    let again_a = (m * k * size - cache * (m / tm) * per_down).max(0.0);
-    let b = k * n * size + (rows * per_down - 1.0) * again_b;
-    let a = m * k * size + (columns * per_across - 1.0) * again_a;
+    let again = (rows * per_down, columns * per_across);
     let partials = if split > 1.0 {
-        2.0 * PARTIAL * m * n * split
+        2.0 * PARTIAL * shape.m * shape.n * split
     } else {
         0.0
     };
-    a + b + m * n * size + partials
+    read_again(device, shape, (shape.m / tm, per_down), again) + partials
+}
+
+/// Bytes read and written but for partial sums: `groups` of rows sweep over B in `waves` each, of
+/// `rows` of tiles a group having the part `per_down`.
+#[inline]
+pub(super) fn read_again(
+    device: &Device,
+    shape: &Shape,
+    (rows, per_down): (f64, f64),
+    (groups, waves): (f64, f64),
+) -> f64 {
+    let Shape { m, n, k, size } = *shape;
+    let cache = L2_SHARE * device.l2.as_f64();
+    // What does not stay in L2 is read again: x · (1 − hit).
+    let again_b = (k * n * size - cache).max(0.0);
+    let again_a = (m * k * size - cache * rows * per_down).max(0.0);
+    let b = k * n * size + (groups - 1.0) * again_b;
+    let a = m * k * size + (waves - 1.0) * again_a;
+    a + b + m * n * size
 }

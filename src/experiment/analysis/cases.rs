@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use crate::experiment::results::{Results, Row};
 use crate::operator::{Kind, Operator};
-use crate::predict::Terms;
+use crate::predict::{Pick, Terms};
 use crate::sim::LaunchMode;
 use crate::strategy::{self, Choice};
 
@@ -61,9 +61,9 @@ pub struct Run {
 }
 
 impl Run {
-    /// Whether the selector can choose it: sequential, a decomposition by the library, or a fusion
-    /// with its default parameters.
-    pub fn is_offered(&self) -> bool {
+    /// Whether its parameters are the usual ones: sequential, a decomposition by the library, or a
+    /// fusion with its default parameters.
+    pub fn is_usual(&self) -> bool {
         self.pieces.is_some() || (self.family == Family::Fusion && *self.strategy == *self.class())
     }
 
@@ -118,7 +118,8 @@ impl Case {
 
     /// The fastest of those that the selector can choose.
     pub fn best_offered(&self) -> Option<&Run> {
-        fastest(&self.runs, Run::is_offered)
+        let kind = self.operator.kind;
+        fastest(&self.runs, |run| Pick::offers(kind, &run.choice))
     }
 
     /// The fastest of a family.

@@ -144,7 +144,7 @@ impl Analysis {
     /// Its errors on unseen cases, fusions with default parameters.
     pub fn error(&self, model: &str, family: Family) -> Option<&models::Errors> {
         let mut errors = self.errors.iter();
-        errors.find(|e| e.model == model && e.family == family && e.offered && !e.train)
+        errors.find(|e| e.model == model && e.family == family && e.usual && !e.train)
     }
 
     /// The fitted overheads of the accurate form, for `params.yaml`.

@@ -46,8 +46,8 @@ pub struct Model {
 pub struct Errors {
     pub model: &'static str,
     pub family: Family,
-    /// Whether of what the selector can choose (fusions with default parameters), or of the rest.
-    pub offered: bool,
+    /// Whether of fusions with default parameters, or of those with others.
+    pub usual: bool,
     /// Whether of the cases fitted on.
     pub train: bool,
     pub cases: usize,
@@ -249,10 +249,10 @@ pub(super) fn errors(cases: &[&Case], train: &[bool], models: &[Model], seed: u6
     let mut all = Vec::new();
     for model in models {
         for family in families {
-            for (offered, trained) in [(true, false), (true, true), (false, false), (false, true)] {
+            for (usual, trained) in [(true, false), (true, true), (false, false), (false, true)] {
                 let subset = Subset {
                     family,
-                    offered,
+                    usual,
                     train: trained,
                 };
                 all.extend(judge(cases, train, model, subset, seed));
@@ -266,7 +266,7 @@ pub(super) fn errors(cases: &[&Case], train: &[bool], models: &[Model], seed: u6
 #[derive(Copy, Clone)]
 struct Subset {
     family: Family,
-    offered: bool,
+    usual: bool,
     train: bool,
 }
 
@@ -280,7 +280,7 @@ fn judge(
     let mut pairs = Vec::new();
     let mut places = Vec::new();
     let (mut absolute, mut relative) = (Vec::new(), Vec::new());
-    let wanted = |run: &Run| run.family == subset.family && run.is_offered() == subset.offered;
+    let wanted = |run: &Run| run.family == subset.family && run.is_usual() == subset.usual;
     for at in (0..cases.len()).filter(|&at| train[at] == subset.train) {
         let before = pairs.len();
         for (run, predicted) in cases[at].runs.iter().zip(&model.predictions[at]) {
@@ -303,7 +303,7 @@ fn judge(
     Some(Errors {
         model: model.name,
         family: subset.family,
-        offered: subset.offered,
+        usual: subset.usual,
         train: subset.train,
         cases: absolute.len(),
         rows: pairs.len(),

@@ -1,6 +1,6 @@
 //! How good the choices are: a chosen strategy against the fastest of those that the selector can
-//! choose (sequential, decompositions by the library, fusions with default parameters), and against
-//! the fastest of everything simulated (fusions with other parameters too).
+//! choose (sequential, decompositions by the library, fusions with settings that it
+//! offers), and against the fastest of everything simulated.
 
 use super::cases::Case;
 use crate::calibrate::bootstrap::Bootstrap;

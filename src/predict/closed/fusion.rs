@@ -55,10 +55,11 @@ pub(super) fn begin<P: Pipeline>(model: &Model<'_>, kernel: &Kernel, moved: f64,
     let n = model.case.ranks();
     let form = P::new(n - 1.0).with("compute", kernel.start, kernel.tiles, n, after);
     if !model.terms.contention {
-        return form;
+        return form.settled(after);
     }
     let memory = (kernel.bytes + moved) * model.gpu.per_hbm;
     form.with("memory", kernel.start, memory, 1.0, after)
+        .settled(after)
 }
 
 /// The steps that take `total` together; the paper has Tm/n in each of the n − 1.

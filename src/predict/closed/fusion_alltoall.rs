@@ -6,7 +6,7 @@
 
 use super::fusion::{Kernel, begin, steps, with_host};
 use crate::operator::Kind;
-use crate::predict::form::Pipeline;
+use crate::predict::form::{Pipeline, greater};
 use crate::predict::model::{Model, Setting};
 
 pub(super) fn form<P: Pipeline>(model: &Model<'_>, setting: Setting) -> Option<P> {
@@ -16,7 +16,7 @@ pub(super) fn form<P: Pipeline>(model: &Model<'_>, setting: Setting) -> Option<P
     }
     let kernel = Kernel::new(model);
     let n = case.ranks();
-    let chunks = f64::from(setting.chunks);
+    let chunks = setting.parts;
     let shard = case.shard();
     let part = kernel.tiles * case.part();
     // Chunks of one peer follow one another in their lane.
@@ -30,14 +30,10 @@ pub(super) fn form<P: Pipeline>(model: &Model<'_>, setting: Setting) -> Option<P
         }
         // The shard that holds the kernel up most with the groups from it on, or the last one with
         // a wave.
-        let group = kernel.wave.max(if setting.chunks == 1 {
-            part
-        } else {
-            part / chunks
-        });
+        let group = greater(kernel.wave, part * setting.part);
         let (offset, arrival) = net.gather.holds_up(shard, start, part);
         let last = net.gather.last(shard, start) + group;
-        let rest = ((n - offset) * part).max(last - arrival);
+        let rest = greater((n - offset) * part, last - arrival);
         let flag = c.kernel_flag.get();
         let form = form.with("links", before, arrival, offset, flag + rest);
         let last = c.copy_start.get() + flag + group;
@@ -59,7 +55,7 @@ pub(super) fn form<P: Pipeline>(model: &Model<'_>, setting: Setting) -> Option<P
     }
     let after = model.sum(shard) + back;
     // The groups leave one after another as they are computed; one wave may take longer than all.
-    let wait = (kernel.wave - (n - 1.0) * part).max(0.0);
+    let wait = greater(kernel.wave - (n - 1.0) * part, 0.0);
     let before = kernel.start + wait + c.stream_flag.get();
     let tail = net.scatter.paced(shard, start, part, kernel.wave) + c.stream_flag.get() + after;
     let form = begin::<P>(model, &kernel, moved, after);

@@ -39,7 +39,7 @@ pub(super) fn rings<P: Pipeline>(model: &Model<'_>, setting: Setting, courses: &
         slow = greater(slow, on.slow);
         ending = greater(ending, on.ending);
         if everyone {
-            back = back.max(on.gather(model));
+            back = greater(back, on.gather(model));
         }
     }
     let form = begin::<P>(model, &kernel, moved, back);
@@ -67,11 +67,11 @@ pub(super) fn rings<P: Pipeline>(model: &Model<'_>, setting: Setting, courses: &
     );
     // Every copy signals; all but the first step's wait for what they pass on, and a sum in between
     // for its slot too.
-    let per_step = f64::from(setting.chunks) * courses.len() as f64;
+    let per_step = setting.parts * courses.len() as f64;
     let copies = rounds * (n - 1.0) * per_step;
     let syncs = match gathers {
         true => (2.0 * n - 3.0) * per_step,
-        false => rounds * (2.0 * (n - 1.0) + (n - 3.0).max(0.0)) * per_step,
+        false => rounds * (2.0 * (n - 1.0) + greater(n - 3.0, 0.0)) * per_step,
     };
     let copy = c.copy_start.get() + slow;
     let last = if everyone {
@@ -92,12 +92,12 @@ struct Chain {
 
 impl Chain {
     /// The longer one.
+    #[inline]
     fn or(self, other: Self) -> Self {
         let total = |chain: &Self| chain.before + chain.work + chain.after;
-        if total(&other) > total(&self) {
-            other
-        } else {
-            self
+        match total(&other) > total(&self) {
+            true => other,
+            false => self,
         }
     }
 }
@@ -137,14 +137,10 @@ struct Travel<'a> {
 }
 
 impl<'a> Travel<'a> {
+    #[inline]
     fn new(model: &Model<'_>, setting: Setting, kernel: &Kernel, course: &'a Course) -> Self {
         let (c, part) = (model.costs, model.case.part());
-        let chunks = f64::from(setting.chunks);
-        let share = if setting.chunks == 1 {
-            course.share
-        } else {
-            course.share / chunks
-        };
+        let (chunks, share) = (setting.parts, course.share * setting.part);
         let bytes = model.case.shard() * share;
         let slow = course.slowest(bytes);
         Self {
@@ -216,6 +212,6 @@ impl<'a> Travel<'a> {
     /// The finished shards go round \[s\].
     fn gather(&self, model: &Model<'_>) -> f64 {
         let links = (model.case.ranks() - 1.0) * self.copies;
-        links.max(self.wait(model) + self.hops(model))
+        greater(links, self.wait(model) + self.hops(model))
     }
 }

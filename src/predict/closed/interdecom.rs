@@ -16,7 +16,7 @@
 
 use crate::operator::Kind;
 use crate::predict::Decomposition;
-use crate::predict::form::Pipeline;
+use crate::predict::form::{Pipeline, greater};
 use crate::predict::model::{Collective, Model, Setting};
 
 pub(in crate::predict) fn form<P: Pipeline>(model: &Model<'_>, setting: Setting) -> Option<P> {
@@ -76,6 +76,9 @@ pub(in crate::predict) struct Bound {
     /// Of all GEMMs, and of those beside a collective \[s\].
     gemm: f64,
     beside: f64,
+    /// Of the memory for every GEMM, and for all \[s\].
+    weights: f64,
+    moved: f64,
     /// Of every GEMM \[s\].
     each: f64,
     /// Fitted, of every piece but one \[s\].
@@ -90,7 +93,8 @@ impl Bound {
         let fixed = exchange(model, setting, 0.0)?.seconds;
         let one = exchange(model, setting, model.case.message)?.seconds;
         let lane = if setting.direct { 0.0 } else { c.lane.get() };
-        let (gemm, overhead) = model.least();
+        let least = model.least();
+        let gemm = least.arithmetic;
         let margin = setting.margin && !setting.direct && model.terms.gemm_curve;
         let sms = f64::from(model.gpu.sms);
         let left = (sms - f64::from(model.taken())).max(1.0);
@@ -104,25 +108,35 @@ impl Bound {
             bytes: one - fixed,
             gemm,
             beside: if margin { gemm * sms / left } else { gemm },
-            each: c.kernel_start.get() + overhead,
+            weights: least.weights,
+            moved: least.moved,
+            each: c.kernel_start.get() + least.each,
             step,
             form: Decomposition::new(whole.seconds, one, further + step),
         })
     }
 
     /// d pieces take no less \[s\].
+    #[inline]
     pub fn of(&self, d: f64) -> f64 {
         let part = 1.0 / d;
-        let gemms = self.gemm * part + self.beside * (1.0 - part);
+        let memory = d * self.weights + self.moved;
+        let gemms = greater(self.gemm * part + self.beside * (1.0 - part), memory);
         let compute = self.fixed + self.bytes * part + gemms + d * self.each;
-        let links = d * self.fixed + self.bytes + self.gemm * part + self.each;
-        compute.max(links) + (d - 1.0) * (self.lane.min(self.fixed) + self.step)
+        let one = greater(self.gemm * part, memory * part);
+        let links = d * self.fixed + self.bytes + one + self.each;
+        greater(compute, links) + (d - 1.0) * (self.lane.min(self.fixed) + self.step)
     }
 
-    /// No number of pieces takes less \[s\]: the links' chain at the best real d.
+    /// No number of pieces from two on takes less \[s\]: the links' chain at the best real d, or the
+    /// work of two.
+    #[inline]
     pub fn of_any(&self) -> f64 {
-        let links = self.bytes + 2.0 * (self.gemm * (self.fixed + self.step)).sqrt() - self.step;
-        links.max(self.fixed + self.gemm)
+        let step = self.lane.min(self.fixed) + self.step;
+        let grows = 2.0 * (self.gemm * (self.fixed + step)).sqrt();
+        let links = self.bytes + grows + self.each - step;
+        let gemms = greater(self.gemm, 2.0 * self.weights + self.moved);
+        greater(links, self.fixed + gemms + 2.0 * self.each + step)
     }
 }
 
@@ -157,13 +171,9 @@ fn piece(model: &Model<'_>, setting: Setting) -> Option<Piece> {
         });
     }
     let rows = case.gemm[0] / d;
-    let alone = model.gemm(rows, 0);
+    let [alone, left] = model.gemms(rows);
     let taken = if setting.direct { 0 } else { model.taken() };
-    let less = if taken > 0 {
-        model.gemm(rows, taken)
-    } else {
-        alone
-    };
+    let less = if setting.direct { alone } else { left };
     // The memory that the collective leaves.
     let memory = less.hbm_bytes / (model.gpu.hbm - exchange.memory).max(0.1 * model.gpu.hbm);
     let slow = less.seconds.max(memory);

@@ -25,8 +25,7 @@ pub fn brief(analysis: &Analysis, drawn: &Drawn) -> String {
     if let Some(choices) = analysis.choices(true) {
         text += &format!(
             "selector, unseen cases: {} of {} right within 1 % ({}), regret {} on average, {} at \
-             most;\n  with fusions of other parameters among the others: {} of {}, regret {} on \
-             average, {} at most\n",
+             most;\n  among everything simulated: {} of {}, regret {} on average, {} at most\n",
             choices.right,
             choices.cases,
             percent(choices.right as f64 / choices.cases as f64),

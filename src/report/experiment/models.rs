@@ -26,8 +26,8 @@ pub(super) fn errors(analysis: &Analysis) -> String {
     format!(
         "## Closed forms against the simulator\n\nOn the cases that were not fitted on. MAE is \
          the mean absolute error, MAPE the mean absolute relative\nerror, 95 % a bootstrap \
-         interval over cases, worst the largest relative error. What the selector cannot choose \
-         has a row of its own.\nThe extended form has its constants from where the simulator has \
+         interval over cases, worst the largest relative error. Fusions with other than \
+         their default parameters have a row of their own.\nThe extended form has its constants from where the simulator has \
          them, the GPU profile and the topology: a\nsmall error there says that the closed form \
          repeats the simulator, not that either is right.\nThe compass form gives a step of a \
          fusion Tm/(n − 1); compass-paper is the same with Tm/n, as the paper prints it.\n\n{}",
@@ -43,7 +43,7 @@ fn row(errors: &Errors) -> [String; 8] {
     };
     [
         errors.model.to_owned(),
-        match errors.offered {
+        match errors.usual {
             true => errors.family.name().to_owned(),
             false => format!("{}, other parameters", errors.family.name()),
         },
@@ -154,10 +154,9 @@ pub(super) fn selection(analysis: &Analysis) -> String {
     }
     format!(
         "## Selection against the simulator\n\nThe selector chooses sequential, a \
-         decomposition or a fusion with default parameters. Regret is\nT(chosen)/T(fastest of \
-         those) − 1; \"family right\" asks for sequential, decomposition or fusion only. \"Any\n\
-         setting\" judges the same choices against everything simulated, fusions with other \
-         parameters too.\n\n{}{}The largest regret of all: {}.\n\n{}",
+         decomposition or a fusion, with its setting. Regret is\nT(chosen)/T(fastest of those) − 1; \
+         \"family right\" asks for sequential, decomposition or fusion only. \"Any\nsetting\" judges \
+         the same choices against everything simulated, also what the selector does not know.\n\n{}{}The largest regret of all: {}.\n\n{}",
         table.draw(),
         unsimulated(analysis),
         analysis.cases[last.most_at].title(),

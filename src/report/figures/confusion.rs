@@ -27,8 +27,7 @@ fn draw(analysis: &Analysis) -> Result<Vec<Picture>, String> {
             ),
             format!(
                 "{} of {} within 1 %, {} strictly fastest; regret {:.2} % on average, {:.1} % at most. \
-                 With fusions of other parameters among the others: {} within 1 %, regret {:.2} % on \
-                 average, {:.1} % at most",
+                 Among everything simulated: {} within 1 %, regret {:.2} % on average, {:.1} % at most",
                 choices.right,
                 choices.cases,
                 choices.strict,

@@ -53,7 +53,8 @@ fn draw(analysis: &Analysis) -> Result<Vec<Picture>, String> {
             analysis,
             "Error of the closed forms, with and without the overhead term",
             format!(
-                "Mean absolute error on {cases} cases that were not fitted on, with 95 % intervals"
+                "Mean absolute error on {cases} cases that were not fitted on, with 95 % intervals; \
+                 compass paper: a fusion's step as the paper prints it"
             ),
         ),
         groups: families

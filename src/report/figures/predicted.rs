@@ -40,8 +40,7 @@ fn picture(analysis: &Analysis, model: &Model, title: &str) -> Option<String> {
     let mut clouds: Vec<Cloud> = Vec::new();
     for (i, case) in analysis.main_cases().enumerate() {
         for (run, predicted) in case.runs.iter().zip(&model.predictions[i]) {
-            let Some(predicted) = predicted.filter(|_| !analysis.train[i] && run.is_offered())
-            else {
+            let Some(predicted) = predicted.filter(|_| !analysis.train[i] && run.is_usual()) else {
                 continue;
             };
             let point = (run.seconds, predicted);

@@ -162,16 +162,17 @@ fn measured_points_are_met_and_carry_over() {
 proptest! {
     #[test]
     fn positive_and_as_the_curve(
-        m in 0u64..50_000, n in 0u64..50_000, k in 0u64..50_000, fewer in 0u32..140,
+        m in 0u64..50_000, n in 0u64..50_000, k in 0u64..50_000, beside in any::<bool>(),
         listed in any::<bool>(), shift in 0u32..40,
     ) {
         let gpu = device();
         let (n, k) = if listed { (4096, 4096) } else { (n << shift, k) };
-        let sms = gpu.sms.saturating_sub(fewer);
+        let left = gpu.sms.saturating_sub(gpu.library.sms).max(1);
+        let sms = if beside { left } else { gpu.sms };
         let slow = gemm(&gpu, DType::Bf16, m, n, k, sms).unwrap();
         let curve = Curve::new(&gpu, DType::Bf16).unwrap();
         let column = curve.at(n, k);
-        prop_assert_eq!(column.time(m, sms), slow);
+        prop_assert_eq!(column.time_with_and_beside(m)[usize::from(beside)], slow);
         prop_assert!(slow.seconds.is_finite() && slow.hbm_bytes.is_finite());
         prop_assert!(slow.unquantised <= slow.seconds * (1.0 + 1e-12));
         prop_assert!(slow.overhead <= slow.unquantised || m * n * k == 0);
