@@ -6,6 +6,8 @@
 
 mod launch;
 mod order;
+#[cfg(test)]
+mod tests;
 mod tile;
 
 use std::collections::BTreeMap;

@@ -53,7 +53,7 @@ const fn sm80(rows: u32, cols: u32, stages: u32) -> Tile {
 
 /// All kernels, each with the share of its family's fastest rate that it reaches where it fills
 /// the GPU (measured on an H200).
-const TILES: [(Tile, f64); 10] = [
+pub(super) const TILES: [(Tile, f64); 10] = [
     (sm90(256, 4, (2, 1)), 1.0),
     (sm90(256, 4, (1, 2)), 0.985),
     (sm90(256, 4, (1, 1)), 0.965),
@@ -208,89 +208,6 @@ impl fmt::Display for Tile {
         match self.cluster {
             (1, 1) => Ok(()),
             (rows, cols) => write!(f, ", clusters of {rows}×{cols}"),
-        }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::gpu::cache::Cache;
-    use crate::gpu::kernels::compiled;
-    use crate::gpu::raw::nvrtc;
-
-    fn gpu(major: u32, sms: u32, shared: u32) -> Attributes {
-        Attributes {
-            name: "GPU".to_owned(),
-            major,
-            minor: 0,
-            sms,
-            memory: 1 << 36,
-            l2: 1 << 25,
-            shared,
-            copy_engines: 3,
-            ecc: true,
-            pci: String::new(),
-            uuid: [0; 16],
-        }
-    }
-
-    fn problem(m: u64, n: u64, k: u64) -> Problem {
-        Problem {
-            m,
-            n,
-            k,
-            ld: [k, n, n],
-            align: [256; 3],
-            dtype: DType::Bf16,
-            accumulate: false,
-            sms: 0,
-        }
-    }
-
-    #[test]
-    fn gpus_get_the_kernels_that_they_have_tensor_cores_and_memory_for() {
-        let hopper = Tile::all(&gpu(9, 132, 232_448));
-        assert_eq!(hopper.len(), TILES.len());
-        assert_eq!(hopper[0].family, Family::Sm90);
-        // An A100 gives a block 163 KiB, an RTX 4090 99 KiB.
-        let ampere = Tile::all(&gpu(8, 108, 166_912));
-        assert!(ampere.iter().all(|tile| tile.family == Family::Sm80));
-        assert!(!ampere.is_empty());
-        assert!(!Tile::all(&gpu(8, 128, 101_376)).is_empty());
-        // No warpgroup products after Hopper.
-        let later = Tile::all(&gpu(10, 148, 232_448));
-        assert!(later.iter().all(|tile| tile.family == Family::Sm80));
-    }
-
-    #[test]
-    fn small_products_get_small_tiles_and_large_ones_large_tiles() {
-        let h200 = gpu(9, 132, 232_448);
-        let best = |m, n, k| Tile::ranked(&problem(m, n, k), &h200)[0];
-        assert_eq!(best(8192, 8192, 8192).cols, 256);
-        assert!(best(128, 4096, 4096).cols < 256);
-        // 8 × 14 tiles of 128 × 256 fill 112 of 132 SMs; 8 × 28 of 128 × 128 need two waves.
-        assert_eq!(best(1024, 3584, 8192).cols, 256);
-    }
-
-    #[test]
-    fn every_kernel_compiles_where_there_is_a_compiler() {
-        if !nvrtc::present() {
-            return;
-        }
-        let folder = tempfile::tempdir().unwrap();
-        let cache = Cache::new(folder.path().to_owned());
-        for (tile, _) in TILES {
-            let arch = match tile.family {
-                Family::Sm80 => "sm_80",
-                Family::Sm90 => "sm_90a",
-            };
-            for (dtype, accumulate) in [(DType::Bf16, false), (DType::Fp16, true)] {
-                let options = tile.options(dtype, accumulate);
-                let options: Vec<&str> = options.iter().map(String::as_str).collect();
-                let cubin = compiled(tile.file(), arch, &options, &cache);
-                assert!(cubin.unwrap_or_else(|e| panic!("{tile}: {e}")).len() > 4096);
-            }
         }
     }
 }

@@ -1,0 +1,125 @@
+//! The kernels' table, their choice, and what the compiler makes of them.
+
+use super::tile::TILES;
+use super::{Family, Tile};
+use crate::device::DType;
+use crate::gpu::cache::Cache;
+use crate::gpu::kernels::compiled;
+use crate::gpu::lt::Problem;
+use crate::gpu::raw::{Attributes, nvrtc};
+
+fn gpu(major: u32, sms: u32, shared: u32) -> Attributes {
+    Attributes {
+        name: "GPU".to_owned(),
+        major,
+        minor: 0,
+        sms,
+        memory: 1 << 36,
+        l2: 1 << 25,
+        shared,
+        copy_engines: 3,
+        ecc: true,
+        pci: String::new(),
+        uuid: [0; 16],
+    }
+}
+
+fn problem(m: u64, n: u64, k: u64) -> Problem {
+    Problem {
+        m,
+        n,
+        k,
+        ld: [k, n, n],
+        align: [256; 3],
+        dtype: DType::Bf16,
+        accumulate: false,
+        sms: 0,
+    }
+}
+
+#[test]
+fn gpus_get_the_kernels_that_they_have_tensor_cores_and_memory_for() {
+    let hopper = Tile::all(&gpu(9, 132, 232_448));
+    assert_eq!(hopper.len(), TILES.len());
+    assert_eq!(hopper[0].family, Family::Sm90);
+    // An A100 gives a block 163 KiB, an RTX 4090 99 KiB.
+    let ampere = Tile::all(&gpu(8, 108, 166_912));
+    assert!(ampere.iter().all(|tile| tile.family == Family::Sm80));
+    assert!(!ampere.is_empty());
+    assert!(!Tile::all(&gpu(8, 128, 101_376)).is_empty());
+    // No warpgroup products after Hopper.
+    let later = Tile::all(&gpu(10, 148, 232_448));
+    assert!(later.iter().all(|tile| tile.family == Family::Sm80));
+}
+
+#[test]
+fn small_products_get_small_tiles_and_large_ones_large_tiles() {
+    let h200 = gpu(9, 132, 232_448);
+    let best = |m, n, k| Tile::ranked(&problem(m, n, k), &h200)[0];
+    assert_eq!(best(8192, 8192, 8192).cols, 256);
+    assert!(best(128, 4096, 4096).cols < 256);
+    // 8 × 14 tiles of 128 × 256 fill 112 of 132 SMs; 8 × 28 of 128 × 128 need two waves.
+    assert_eq!(best(1024, 3584, 8192).cols, 256);
+}
+
+/// Registers of a thread and bytes of its stack frame, spilled registers included: what the section
+/// `.nv.info` of the machine code says.
+fn registers_and_frame(code: &[u8]) -> Option<(u32, u32)> {
+    let bytes = |at: usize, count: usize| code.get(at..at + count);
+    let number = |at: usize, count: usize| -> Option<usize> {
+        let fold = |all: usize, byte: &u8| all << 8 | usize::from(*byte);
+        Some(bytes(at, count)?.iter().rev().fold(0, fold))
+    };
+    // Of an ELF file of 64 bits: the section headers, the size and number of them, that of the names.
+    let (headers, size) = (number(0x28, 8)?, number(0x3A, 2)?);
+    let (count, names) = (number(0x3C, 2)?, number(0x3E, 2)?);
+    let names = number(headers + names * size + 24, 8)?;
+    let (mut registers, mut frame) = (None, None);
+    for header in (0..count).map(|i| headers + i * size) {
+        let name = names + number(header, 4)?;
+        if bytes(name, 9)? != b".nv.info\0" {
+            continue;
+        }
+        let (mut at, end) = (number(header + 24, 8)?, number(header + 32, 8)?);
+        let end = at + end;
+        while at < end {
+            let (format, attribute) = (number(at, 1)?, number(at + 1, 1)?);
+            let length = number(at + 2, 2)?;
+            // A kernel's number, then the value.
+            match (format, attribute) {
+                (4, 0x2F) => registers = number(at + 8, 4),
+                (4, 0x11) => frame = number(at + 8, 4),
+                _ => {}
+            }
+            at += 4 + if format == 4 { length } else { 0 };
+        }
+    }
+    Some((registers? as u32, frame? as u32))
+}
+
+#[test]
+fn every_kernel_compiles_without_spills_where_there_is_a_compiler() {
+    if !nvrtc::present() {
+        return;
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let cache = Cache::new(folder.path().to_owned());
+    for (tile, _) in TILES {
+        let archs: &[&str] = match tile.family {
+            Family::Sm80 => &["sm_80", "sm_90a"],
+            Family::Sm90 => &["sm_90a"],
+        };
+        for arch in archs {
+            for (dtype, accumulate) in [(DType::Bf16, false), (DType::Fp16, true)] {
+                let options = tile.options(dtype, accumulate);
+                let options: Vec<&str> = options.iter().map(String::as_str).collect();
+                let code = compiled(tile.file(), arch, &options, &cache);
+                let code = code.unwrap_or_else(|e| panic!("{tile}: {e}"));
+                let (registers, frame) = registers_and_frame(&code).unwrap();
+                let most = 65536 / (tile.threads() * tile.blocks());
+                assert!(registers <= most, "{tile}, {arch}: {registers} registers");
+                assert_eq!(frame, 0, "{tile}, {arch}: a stack of {frame} bytes");
+            }
+        }
+    }
+}
