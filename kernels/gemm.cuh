@@ -12,7 +12,7 @@ struct Band {
     u32 count;
     u32 part; // belongs to `parts` parts from here on
     u32 parts;
-    u32 zero;
+    u32 done; // counts towards all completions from here on
 };
 
 struct Wait {
@@ -21,14 +21,26 @@ struct Wait {
     u32 tag;
 };
 
-// How long a product waits, and where it says that it waited too long.
+// Rows of the result, and all that come before them in the order, are there when `total` pieces of work
+// are done; the last one sets the flag.
+struct Completion {
+    u32 *done; // 0 before and after
+    u32 total;
+    u32 offset;
+    u32 *flag;
+};
+
+// What the rows of a product wait for, how long, where it is said that a wait took too long, and who is
+// told of rows that are done.
 struct Gate {
-    const Band *bands; // null: from the top, without waits or parts
+    const Band *bands; // null: from the top, without waits, parts or completions
     const Wait *waits;
     const u32 *epoch; // where the epoch lies; null: it is `base`
     u64 limit;
     u32 *status;
-    u32 base, zero;
+    u32 base;
+    u32 completions;
+    const Completion *completed;
 };
 
 // Waits for all that the rows of a band need; for one thread.
@@ -40,24 +52,17 @@ __device__ void band_await(const Gate &gate, const Band &band)
     }
 }
 
-// Rows of the result that are complete when `total` pieces of work are; the last one sets the flag.
-struct Completion {
-    u32 *done; // 0 before and after
-    u32 total;
-    u32 offset;
-    u32 *flag; // null: nobody is told
-};
-
-// Counts a piece of work whose stores have been made; for one thread.
-__device__ void completion_count(const Completion &completion, const Gate &gate)
+// Counts a piece of work on a band, whose stores have been made; for one thread.
+__device__ void band_count(const Gate &gate, const Band &band)
 {
-    if (!completion.flag)
-        return;
     __threadfence_system();
-    if (atomicAdd(completion.done, 1u) + 1u == completion.total) {
-        *(volatile u32 *)completion.done = 0u;
-        __threadfence_system();
-        release(completion.flag, wanted(gate.epoch, gate.base + completion.offset));
+    for (u32 i = band.done; i < gate.completions; i++) {
+        const Completion completion = gate.completed[i];
+        if (atomicAdd(completion.done, 1u) + 1u == completion.total) {
+            *(volatile u32 *)completion.done = 0u;
+            __threadfence_system();
+            release(completion.flag, wanted(gate.epoch, gate.base + completion.offset));
+        }
     }
 }
 
@@ -66,7 +71,6 @@ struct alignas(128) Part {
     u64 map[16]; // the place as the tensor copy engine sees it, where there is one
     u16 *start;
     u64 ld;
-    Completion completion;
     u32 first_row, rows;
 };
 

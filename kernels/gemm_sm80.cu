@@ -309,11 +309,10 @@ extern "C" __global__ void __launch_bounds__(threads, BLOCKS) gemm(const __grid_
                 }
         __syncthreads();
         move<true>(gemm, band, m0, n0, tile);
-        if (gemm.parts) {
+        if (gemm.gate.completions > 0) {
             __syncthreads();
             if (threadIdx.x == 0)
-                for (u32 i = band.part; i < band.part + band.parts; i++)
-                    completion_count(gemm.parts[i].completion, gemm.gate);
+                band_count(gemm.gate, band);
         }
     }
 }

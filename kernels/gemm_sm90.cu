@@ -239,11 +239,10 @@ __device__ void store(const Gemm &gemm, const Layout &at, u32 rank, u32 group)
             store_piece(&gemm.c, gemm.out, gemm.out_ld, gemm.m, gemm.n, from, to_x, to_y);
         if (leader) {
             stores_commit();
-            if (piece + 1 == pieces && gemm.parts) {
+            if (piece + 1 == pieces && gemm.gate.completions > 0) {
                 stores_done();
                 proxy_fence();
-                for (u32 i = here.part; i < here.part + here.parts; i++)
-                    completion_count(gemm.parts[i].completion, gemm.gate);
+                band_count(gemm.gate, here);
             }
         }
         if (walk.at >= walk.end)

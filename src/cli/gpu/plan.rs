@@ -420,14 +420,14 @@ fn words(plan: &Plan, what: &What) -> String {
             let group = |g: &Rows| {
                 let end = g.rows.start + g.rows.len;
                 let flags: Vec<String> = g.flags.iter().map(|f| f.0.to_string()).collect();
-                match flags.is_empty() {
-                    true => format!("rows {}-{end}", g.rows.start),
-                    false => format!(
-                        "rows {}-{end} after flag {}",
-                        g.rows.start,
-                        flags.join(", ")
-                    ),
+                let mut text = format!("rows {}-{end}", g.rows.start);
+                if !flags.is_empty() {
+                    text.push_str(&format!(" after flag {}", flags.join(", ")));
                 }
+                if let Some(flag) = g.sets {
+                    text.push_str(&format!(", then flag {}", flag.0));
+                }
+                text
             };
             let groups: Vec<String> = groups.iter().map(group).collect();
             format!(

@@ -68,6 +68,7 @@ fn detail(plan: &Plan, what: &What) -> Value {
             "groups": groups.iter().map(|g| json!({
                 "first_row": g.rows.start, "rows": g.rows.len,
                 "flags": g.flags.iter().map(|f| f.0).collect::<Vec<_>>(),
+                "sets": g.sets.map(|f| f.0),
             })).collect::<Vec<_>>(),
         }),
         What::Add { inputs, out } | What::Pointwise { inputs, out, .. } => json!({

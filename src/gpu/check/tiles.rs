@@ -8,7 +8,7 @@ use crate::device::DType;
 use crate::gpu::GpuError;
 use crate::gpu::kernels::Epoch;
 use crate::gpu::raw::{Copy2d, Region};
-use crate::gpu::tiles::{Gate, Group, Part, Tile, order};
+use crate::gpu::tiles::{Gate, Group, Order, Part, Tile, order};
 use crate::schedule::Extent;
 
 const MIB: u64 = 1 << 20;
@@ -19,6 +19,7 @@ const FLAGS: u64 = WORDS + 256;
 const BANDS: u64 = WORDS + 4096;
 const WAITS: u64 = WORDS + 65536;
 const PARTS: u64 = WORDS + 131_072;
+const COMPLETIONS: u64 = WORDS + 196_608;
 
 /// Every kernel on shapes that are no multiples of its tile, with sums onto C and without.
 pub fn products(bench: &Bench) -> Result<String, GpuError> {
@@ -81,22 +82,15 @@ pub fn gated(bench: &Bench) -> Result<String, GpuError> {
                         2 => Vec::new(),
                         _ => vec![bench.arena.region().address() + FLAGS + 4 * u64::from(i)],
                     },
+                    sets: None,
                 })
                 .collect();
-            let (bands, waits) = order(tile, 500, &groups, &[]);
-            bench.arena.upload(BANDS, &bands)?;
-            bench.arena.upload(WAITS, &waits)?;
-            let gate = Gate {
-                bands: bench.at(BANDS, bands.len() as u64)?,
-                waits: bench.at(WAITS, waits.len() as u64)?,
-                epoch: Epoch::fixed(9),
-                limit: match lost {
-                    true => Duration::from_millis(20),
-                    false => Duration::from_secs(3),
-                },
-                status: bench.at(WORDS, STATUS)?,
-                parts: None,
+            let tables = order(tile, (shape.0, shape.1), &groups, &[], 0);
+            let limit = match lost {
+                true => Duration::from_millis(20),
+                false => Duration::from_secs(3),
             };
+            let gate = gate(bench, &tables, limit, 9)?;
             let found = product_error(bench, dtype, shape, false, |problem, regions| {
                 let ld = problem.ld[0];
                 let row = ld * dtype.size();
@@ -149,61 +143,79 @@ pub fn gated(bench: &Bench) -> Result<String, GpuError> {
     ))
 }
 
-/// Rows that go to places of their own, in parts that are no multiples of a tile: another stream takes
-/// each away as soon as its flag is set.
+/// Uploads the tables of a product.
+fn gate(bench: &Bench, tables: &Order, limit: Duration, epoch: u32) -> Result<Gate, GpuError> {
+    let table = |place: u64, bytes: &[u8]| {
+        bench.arena.upload(place, bytes)?;
+        bench.at(place, bytes.len() as u64)
+    };
+    Ok(Gate {
+        bands: table(BANDS, &tables.bands)?,
+        waits: table(WAITS, &tables.waits)?,
+        completions: match tables.completions.is_empty() {
+            true => None,
+            false => Some(table(COMPLETIONS, &tables.completions)?),
+        },
+        epoch: Epoch::fixed(epoch),
+        limit,
+        status: bench.at(WORDS, STATUS)?,
+        parts: None,
+    })
+}
+
+/// Rows that go to places of their own, in parts that are no multiples of a tile, and in another order
+/// than they lie: another stream takes each away as soon as its flag is set.
 pub fn parted(bench: &Bench) -> Result<String, GpuError> {
     let (dtype, chunk) = (DType::Bf16, 100);
     let tiles = Tile::all(bench.gpu.attributes());
     let [first, second] = &bench.streams;
+    let start = bench.arena.region().address();
     for &tile in &tiles {
         bench.tiles.borrow_mut().load(tile, dtype, false)?;
-        // Twice, since what counts the tiles must be as before.
+        bench.zero(bench.at(WORDS, 4096)?)?;
+        // Twice, since what counts the tiles must be as before; the first time C is one.
         for (epoch, n) in [(7, 136), (8, 131)] {
             let mut taken = 0;
-            if epoch == 7 {
-                bench.zero(bench.at(WORDS, 4096)?)?;
-            }
             let found = product_error(bench, dtype, (500, n, 96), false, |problem, regions| {
                 let ld = problem.ld[2];
                 let bytes = u64::from(chunk) * ld * dtype.size();
+                let part = |i: u32| regions.2.from(u64::from(i) * bytes);
                 let parts = (0..5)
-                    .map(|i: u32| {
+                    .map(|i| {
                         Ok(Part {
                             rows: Extent::new(i * chunk, chunk),
-                            to: regions.2.from(u64::from(i) * bytes)?,
+                            to: part(i)?,
                             ld,
-                            flag: bench.at(FLAGS + 4 * u64::from(i), 4)?,
                         })
                     })
                     .collect::<Result<Vec<_>, GpuError>>()?;
-                let tiles = bench.tiles.borrow();
-                let counters = bench.at(WORDS + 1024, 64)?;
-                let table = tiles.parts(&problem, tile, &parts, counters)?;
-                let all = Group {
-                    rows: Extent::new(0, 500),
+                let groups = [3, 4, 0, 2, 1].map(|i| Group {
+                    rows: Extent::new(i * chunk, chunk),
                     flags: Vec::new(),
+                    sets: Some(start + FLAGS + 4 * u64::from(i)),
+                });
+                let rows: Vec<Extent> = match epoch {
+                    7 => Vec::new(),
+                    _ => parts.iter().map(|part| part.rows).collect(),
                 };
-                let rows: Vec<Extent> = parts.iter().map(|part| part.rows).collect();
-                let (bands, waits) = order(tile, 500, &[all], &rows);
-                bench.arena.upload(BANDS, &bands)?;
-                bench.arena.upload(PARTS, &table)?;
-                let gate = Gate {
-                    bands: bench.at(BANDS, bands.len() as u64)?,
-                    waits: bench.at(WAITS, waits.len() as u64)?,
-                    epoch: Epoch::fixed(epoch),
-                    limit: Duration::from_secs(3),
-                    status: bench.at(WORDS, STATUS)?,
-                    parts: Some(bench.at(PARTS, table.len() as u64)?),
-                };
+                let tables = order(tile, (500, n), &groups, &rows, start + WORDS + 1024);
+                let mut gate = gate(bench, &tables, Duration::from_secs(3), epoch)?;
+                let mut regions = regions;
+                let tiles = bench.tiles.borrow();
+                if epoch == 8 {
+                    let table = tiles.parts(&problem, tile, &parts)?;
+                    bench.arena.upload(PARTS, &table)?;
+                    gate.parts = Some(bench.at(PARTS, table.len() as u64)?);
+                    // Where C would be if it were one.
+                    regions.2 = bench.arena.region().from(80 * MIB)?;
+                }
                 first.finish(super::LIMIT, "matrices for a parted GEMM")?;
-                for (i, part) in parts.iter().enumerate() {
-                    second.wait_value(part.flag, epoch)?;
-                    second.copy(part.to, bench.at(SOURCE + i as u64 * bytes, bytes)?)?;
+                for i in [3, 4, 0, 2, 1] {
+                    second.wait_value(bench.at(FLAGS + 4 * u64::from(i), 4)?, epoch)?;
+                    let to = bench.at(SOURCE + u64::from(i) * bytes, bytes)?;
+                    second.copy(part(i)?, to)?;
                 }
                 taken = 5 * bytes;
-                // Where C would be if it were one.
-                let nowhere = bench.arena.region().from(80 * MIB)?;
-                let regions = (regions.0, regions.1, nowhere);
                 tiles.launch(first, &problem, tile, regions, Some(&gate))
             })?;
             right(tile, dtype, found)?;
@@ -215,7 +227,7 @@ pub fn parted(bench: &Bench) -> Result<String, GpuError> {
         }
     }
     Ok(format!(
-        "{} kernels: rows to five places, each taken away when its flag was set",
+        "{} kernels: rows taken away as their flags are set, also from five places",
         tiles.len()
     ))
 }

@@ -315,8 +315,12 @@ fn reachable(machine: &Machine<'_>, plan: &Plan, at: &[usize]) -> Result<(), Gpu
     for step in &plan.steps {
         let here = plan.streams[step.stream.index()].gpu;
         let touched = match &step.what {
-            What::Copy { from, to } | What::CopyKernel { from, to, .. } => [from.gpu, to.gpu],
-            What::WriteFlag(flag) => [plan.flags[flag.index()].gpu; 2],
+            What::Copy { from, to } | What::CopyKernel { from, to, .. } => vec![from.gpu, to.gpu],
+            What::WriteFlag(flag) => vec![plan.flags[flag.index()].gpu],
+            What::Gated { groups, .. } => {
+                let sets = groups.iter().filter_map(|group| group.sets);
+                sets.map(|flag| plan.flags[flag.index()].gpu).collect()
+            }
             _ => continue,
         };
         for gpu in touched {

@@ -3,8 +3,7 @@
 use super::Run;
 use crate::gpu::GpuError;
 use crate::gpu::kernels::{Epoch, STATUS_WORDS};
-use crate::gpu::plan::What;
-use crate::gpu::plan::{Rows, Step};
+use crate::gpu::plan::{FlagId, Rows, Step, What};
 use crate::gpu::raw::Memory;
 use crate::gpu::tiles::{Gate, Group, order};
 
@@ -13,6 +12,10 @@ use crate::gpu::tiles::{Gate, Group, order};
 pub(super) struct Tables {
     bands: Memory,
     waits: Memory,
+    completions: Option<Memory>,
+    /// How much of each group is done.
+    #[expect(dead_code, reason = "kept for the kernel")]
+    counters: Memory,
     /// What a wait that took too long says.
     status: Memory,
 }
@@ -42,23 +45,39 @@ impl Run<'_> {
         let groups = groups
             .iter()
             .map(|group| {
-                let flags = group.flags.iter();
-                let flags = flags.map(|flag| Ok(self.flag(*flag)?.address()));
+                let address = |flag: &FlagId| Ok::<_, GpuError>(self.flag(*flag)?.address());
+                let sets = group
+                    .sets
+                    .filter(|flag| self.faults.drop_flag != Some(*flag));
                 Ok(Group {
                     rows: group.rows,
-                    flags: flags.collect::<Result<_, GpuError>>()?,
+                    flags: group.flags.iter().map(address).collect::<Result<_, _>>()?,
+                    sets: sets.as_ref().map(address).transpose()?,
                 })
             })
             .collect::<Result<Vec<_>, GpuError>>()?;
-        let (bands, waits) = order(chosen.tile, problem.m as u32, &groups, &[]);
         let upload = |bytes: &[u8]| {
             let memory = Memory::new(&device.gpu, bytes.len() as u64)?;
             memory.upload(0, bytes)?;
             Ok::<_, GpuError>(memory)
         };
+        let counters = upload(&vec![0; 4 * groups.len()])?;
+        let shape = (problem.m, problem.n);
+        let tables = order(
+            chosen.tile,
+            shape,
+            &groups,
+            &[],
+            counters.region().address(),
+        );
         Ok(Tables {
-            bands: upload(&bands)?,
-            waits: upload(&waits)?,
+            bands: upload(&tables.bands)?,
+            waits: upload(&tables.waits)?,
+            completions: match tables.completions.is_empty() {
+                true => None,
+                false => Some(upload(&tables.completions)?),
+            },
+            counters,
             status: upload(&[0; 4 * STATUS_WORDS as usize])?,
         })
     }
@@ -73,6 +92,7 @@ impl Run<'_> {
         let gate = Gate {
             bands: tables.bands.region(),
             waits: tables.waits.region(),
+            completions: tables.completions.as_ref().map(Memory::region),
             epoch: Epoch::fixed(epoch),
             // The watchdog opens the flags before.
             limit: self.machine.settings().limit * 2,

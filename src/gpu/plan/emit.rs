@@ -34,10 +34,26 @@ impl Need {
 pub(super) struct Work {
     pub stream: StreamId,
     pub task: TaskId,
-    pub what: What,
+    /// `None` for a place in a stream where nothing is done.
+    pub what: Option<What>,
     pub waits: Vec<Need>,
     /// Of a product with gates, by group: the steps that it awaits.
     pub gates: Vec<Vec<usize>>,
+    /// The rows of which group of which product, and those before, are there.
+    pub reached: Option<(usize, usize)>,
+}
+
+impl Work {
+    fn new(stream: StreamId, task: TaskId, what: Option<What>, waits: Vec<Need>) -> Self {
+        Self {
+            stream,
+            task,
+            what,
+            waits,
+            gates: Vec::new(),
+            reached: None,
+        }
+    }
 }
 
 /// Work so far.
@@ -59,24 +75,22 @@ impl Emitter {
         needs: &[Need],
     ) -> usize {
         let waits = self.await_all(stream, needs);
-        self.append(Work {
-            stream,
-            task,
-            what,
-            waits,
-            gates: Vec::new(),
-        })
+        self.append(Work::new(stream, task, Some(what), waits))
     }
 
-    /// Appends a product whose groups await the `gates` of each inside the kernel.
+    /// Appends a product whose groups, of these tasks, await the `gates` of each inside the kernel.
+    /// The tasks, which have ended without a step, end with places behind it: who awaits one by a flag
+    /// is told by the kernel, and by then the places before it have been reached. The last place is
+    /// the kernel's end.
     pub(super) fn gated(
         &mut self,
         stream: StreamId,
-        task: TaskId,
+        tasks: &[(TaskId, TaskId)],
         what: What,
         needs: &[Need],
         mut gates: Vec<Vec<usize>>,
-    ) -> usize {
+    ) {
+        let [(_, origin), ..] = *tasks else { return };
         let waits = self.await_all(stream, needs);
         for group in &mut gates {
             group.sort_unstable();
@@ -87,13 +101,15 @@ impl Emitter {
         for &step in gates.iter().flatten() {
             self.clocks.wait(stream.0, step);
         }
-        self.append(Work {
-            stream,
-            task,
-            what,
-            waits,
-            gates,
-        })
+        let mut work = Work::new(stream, origin, Some(what), waits);
+        work.gates = gates;
+        let kernel = self.append(work);
+        for (group, &(task, origin)) in tasks.iter().enumerate() {
+            let mut work = Work::new(stream, origin, None, Vec::new());
+            work.reached = Some((kernel, group));
+            self.ends[task.index()] = vec![self.append(work)];
+        }
+        self.append(Work::new(stream, origin, None, Vec::new()));
     }
 
     /// Appends the members of one call, `(stream, task, what, needs)`, which begin together.
@@ -101,13 +117,8 @@ impl Emitter {
         let first = self.works.len();
         let mut works = Vec::with_capacity(members.len());
         for (stream, task, what, needs) in members {
-            works.push(Work {
-                stream,
-                task,
-                what,
-                waits: self.await_all(stream, &needs),
-                gates: Vec::new(),
-            });
+            let waits = self.await_all(stream, &needs);
+            works.push(Work::new(stream, task, Some(what), waits));
         }
         let streams: Vec<u32> = works.iter().map(|w| w.stream.0).collect();
         self.clocks.meet(&streams);
@@ -143,13 +154,6 @@ impl Emitter {
     /// The next task in order ends with these steps.
     pub(super) fn end(&mut self, steps: Vec<usize>) {
         self.ends.push(steps);
-    }
-
-    /// Tasks that ended before end with these steps instead.
-    pub(super) fn end_with(&mut self, tasks: &[TaskId], step: usize) {
-        for task in tasks {
-            self.ends[task.index()] = vec![step];
-        }
     }
 
     /// The steps with which a task ends.

@@ -63,6 +63,7 @@ impl Lowering<'_> {
         let groups = open.groups.iter().map(|(a, ..)| Rows {
             rows: Extent::new(a.rows.start - whole_a.rows.start, a.rows.len),
             flags: Vec::new(),
+            sets: None,
         });
         let what = What::Gated {
             a: self.layout.area(&whole_a),
@@ -74,8 +75,8 @@ impl Lowering<'_> {
         self.gemms.extend(what.gemm());
         let gates = open.groups.into_iter().map(|(.., gates)| gates).collect();
         let stream = self.stream(id);
-        let origin = self.origin[open.tasks[0].index()];
-        let step = self.out.gated(stream, origin, what, &needs, gates);
-        self.out.end_with(&open.tasks, step);
+        let origins = open.tasks.iter().map(|&t| (t, self.origin[t.index()]));
+        let tasks: Vec<(TaskId, TaskId)> = origins.collect();
+        self.out.gated(stream, &tasks, what, &needs, gates);
     }
 }

@@ -235,7 +235,7 @@ impl<'a> Lowering<'a> {
     /// touches the memory of another waits for that other too.
     pub(super) fn calls_have_ended(&self, rank: Rank, known: &[Need], needs: &mut Vec<Need>) {
         for &step in self.called.get(&rank).into_iter().flatten() {
-            let What::Collective { call, member } = self.out.works[step].what else {
+            let Some(What::Collective { call, member }) = self.out.works[step].what else {
                 continue;
             };
             let first = step - usize::from(member);

@@ -134,6 +134,8 @@ pub struct Slot {
 pub struct Rows {
     pub rows: Extent,
     pub flags: Vec<FlagId>,
+    /// The kernel writes it once these rows and those of all groups before are there.
+    pub sets: Option<FlagId>,
 }
 
 /// What a step does.

@@ -106,7 +106,7 @@ pub(super) fn signals(
                 .into_iter()
                 .map(|step| raised.flag(&works, step, reader));
             let ids: Vec<FlagId> = ids.collect();
-            if let What::Gated { groups, .. } = &mut works[w].what {
+            if let Some(What::Gated { groups, .. }) = &mut works[w].what {
                 groups[group].flags = ids;
             }
         }
@@ -114,6 +114,20 @@ pub(super) fn signals(
     let mut flags_of: FxHashMap<usize, Vec<FlagId>> = FxHashMap::default();
     for (&(step, _), &id) in &raised.flag_of {
         flags_of.entry(step).or_default().push(id);
+    }
+    for flags in flags_of.values_mut() {
+        flags.sort_unstable();
+    }
+    // A kernel writes one flag for each group; others are written after it.
+    for w in 0..works.len() {
+        let Some((kernel, group)) = works[w].reached else {
+            continue;
+        };
+        let flags = flags_of.get_mut(&w).filter(|flags| !flags.is_empty());
+        let Some(What::Gated { groups, .. }) = &mut works[kernel].what else {
+            continue;
+        };
+        groups[group].sets = flags.map(|flags| flags.remove(0));
     }
     let mut first: Vec<Option<usize>> = vec![None; streams.len()];
     let mut last: Vec<Option<usize>> = vec![None; streams.len()];
@@ -138,8 +152,8 @@ pub(super) fn signals(
         }
     }
     let mut steps = Vec::with_capacity(2 * works.len());
-    let call = |w: usize| match works.get(w).map(|work| &work.what) {
-        Some(What::Collective { call, .. }) => Some(*call),
+    let call = |w: usize| match works.get(w)?.what {
+        Some(What::Collective { call, .. }) => Some(call),
         _ => None,
     };
     let mut next = 0;
@@ -163,15 +177,15 @@ pub(super) fn signals(
             }
         }
         for (w, work) in group.clone().zip(&works[group.clone()]) {
-            push(&mut steps, w, work.what.clone());
+            if let Some(what) = &work.what {
+                push(&mut steps, w, what.clone());
+            }
         }
         for w in group {
             if let Some(&id) = raised.event_of.get(&w) {
                 push(&mut steps, w, What::Record(id));
             }
-            let mut flags = flags_of.remove(&w).unwrap_or_default();
-            flags.sort_unstable();
-            for id in flags {
+            for id in flags_of.remove(&w).unwrap_or_default() {
                 push(&mut steps, w, What::WriteFlag(id));
             }
         }

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use super::order::{BAND, meets};
+use super::order::{BAND, COMPLETION};
 use super::{Family, Tile, Tiles};
 use crate::gpu::GpuError;
 use crate::gpu::kernels::{Epoch, STATUS_WORDS};
@@ -16,10 +16,12 @@ const GROUP_ROWS: u64 = 2048;
 /// What the rows of a product wait for.
 #[derive(Copy, Clone, Debug)]
 pub struct Gate {
-    /// The tables that [`order`] made for the product's tile.
+    /// The tables that [`order`](super::order()) made for the product's tile.
     pub bands: Region,
     pub waits: Region,
-    /// Added to the waits' offsets.
+    /// Of which there may be none.
+    pub completions: Option<Region>,
+    /// What flags are waited for to have, and what they are set to.
     pub epoch: Epoch,
     /// How long a wait may take.
     pub limit: Duration,
@@ -29,15 +31,13 @@ pub struct Gate {
     pub parts: Option<Region>,
 }
 
-/// Rows of a product that go to a place of their own, with a flag that says that they are there.
+/// Rows of a product that go to a place of their own.
 #[derive(Copy, Clone, Debug)]
 pub struct Part {
     pub rows: Extent,
     pub to: Region,
     /// Elements from row to row.
     pub ld: u64,
-    /// Set to the gate's epoch.
-    pub flag: Region,
 }
 
 /// Bytes of `struct Part`.
@@ -100,8 +100,7 @@ impl Tiles {
         kernel.launch(stream, size, &Args::default().words(&words))
     }
 
-    /// The table of parts of a product, which are its rows from the top without gaps; `counters` takes
-    /// a word for each, zero before.
+    /// The table of parts of a product, which are its rows from the top without gaps.
     ///
     /// # Errors
     /// [`GpuError::Bounds`], and the driver's.
@@ -110,16 +109,9 @@ impl Tiles {
         problem: &Problem,
         tile: Tile,
         parts: &[Part],
-        counters: Region,
     ) -> Result<Vec<u8>, GpuError> {
-        let (bands, columns) = tile.grid(problem.m, problem.n);
-        // Who counts a band: two groups of warps in each block, or the block.
-        let writers = match tile.family {
-            Family::Sm90 => 2 * u64::from(tile.cluster.0 * tile.cluster.1),
-            Family::Sm80 => 1,
-        };
         let mut table = Vec::with_capacity(PART * parts.len());
-        for (i, part) in parts.iter().enumerate() {
+        for part in parts {
             let shape = (u64::from(part.rows.len), problem.n);
             let start = part
                 .to
@@ -137,17 +129,8 @@ impl Tiles {
                 }
                 Family::Sm80 => vec![0; 16],
             };
-            let height = tile.band();
-            let touches = |band: &u64| meets(&part.rows, band * height, (band + 1) * height);
-            let total = (0..bands).filter(touches).count() as u64 * columns * writers;
-            words.extend([
-                start,
-                part.ld,
-                counters.cut(4 * i as u64, 4)?.address(),
-                total,
-                part.flag.need("a flag", 4)?,
-                u64::from(part.rows.start) | u64::from(part.rows.len) << 32,
-            ]);
+            let rows = u64::from(part.rows.start) | u64::from(part.rows.len) << 32;
+            words.extend([start, part.ld, rows]);
             words.resize(PART / 8, 0);
             table.extend(words.iter().flat_map(|word| word.to_le_bytes()));
         }
@@ -193,21 +176,26 @@ fn addresses(problem: &Problem, (a, b, c): (Region, Region, Region)) -> Result<[
 }
 
 /// `struct Gate`.
-fn gate_words(gate: Option<&Gate>, bands: u64) -> Result<[u64; 6], GpuError> {
+fn gate_words(gate: Option<&Gate>, bands: u64) -> Result<[u64; 7], GpuError> {
     let Some(gate) = gate else {
-        return Ok([0; 6]);
+        return Ok([0; 7]);
     };
     let counter = match gate.epoch.counter {
         Some(counter) => counter.need("an epoch", 4)?,
         None => 0,
     };
     let status = 4 * STATUS_WORDS;
+    let (completed, completions) = match gate.completions {
+        Some(table) => (table.address(), table.bytes() / COMPLETION as u64),
+        None => (0, 0),
+    };
     Ok([
         gate.bands.need("a table of bands", bands * BAND)?,
         gate.waits.address(),
         counter,
         u64::try_from(gate.limit.as_nanos()).unwrap_or(u64::MAX),
         gate.status.need("a status", status)?,
-        u64::from(gate.epoch.offset),
+        u64::from(gate.epoch.offset) | completions << 32,
+        completed,
     ])
 }

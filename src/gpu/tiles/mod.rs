@@ -14,7 +14,7 @@ use std::collections::BTreeMap;
 use std::rc::Rc;
 
 pub use launch::{Gate, Part};
-pub use order::{Group, order};
+pub use order::{Group, Order, order};
 pub use tile::{Family, Tile};
 
 use super::GpuError;

@@ -5,6 +5,8 @@ use crate::schedule::Extent;
 
 /// Bytes of `struct Band` and of `struct Wait`.
 pub(super) const BAND: u64 = 24;
+/// Bytes of `struct Completion`.
+pub(super) const COMPLETION: usize = 24;
 
 /// Rows of a product that wait for the same.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -12,21 +14,38 @@ pub struct Group {
     pub rows: Extent,
     /// Addresses of the flags.
     pub flags: Vec<u64>,
+    /// Address of the flag that says that these rows and those of all groups before are there.
+    pub sets: Option<u64>,
 }
 
-/// The tables of bands and of waits of a product of `m` rows, whose `groups` come in the order in
+/// What a product goes by: the tables of `struct Gate`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Order {
+    pub bands: Vec<u8>,
+    pub waits: Vec<u8>,
+    pub completions: Vec<u8>,
+}
+
+/// The tables of a product of `m` × `n` by kernels of `tile`, whose `groups` come in the order in
 /// which their rows are expected. Bands of the tile need not end where groups end: one begins when
-/// the last group that it touches is there, and waits for all of them. The tag of wait i is i, where
-/// flags are numbered group by group. `parts` are the rows of C that go to one place each, from the
-/// top without gaps; none where C is one.
-pub fn order(tile: Tile, m: u32, groups: &[Group], parts: &[Extent]) -> (Vec<u8>, Vec<u8>) {
+/// the last group that it touches is there, waits for all of them, and counts towards the flags of
+/// the first and of all that follow. The tag of a wait is its place, where flags are numbered group
+/// by group. `parts` are the rows of C that go to one place each, from the top without gaps; none
+/// where C is one. `counters` is the address of a word for each group, zero before.
+pub fn order(
+    tile: Tile,
+    (m, n): (u64, u64),
+    groups: &[Group],
+    parts: &[Extent],
+    counters: u64,
+) -> Order {
     let height = tile.band();
-    let count = u64::from(m).div_ceil(height);
-    let mut waits = Vec::new();
+    let (count, columns) = tile.grid(m, n);
     let mut starts = Vec::with_capacity(groups.len());
+    let mut flags = 0;
     for group in groups {
-        starts.push(waits.len());
-        waits.extend(group.flags.iter().copied());
+        starts.push(flags);
+        flags += group.flags.len();
     }
     let mut bands: Vec<(usize, u64, Vec<usize>)> = (0..count)
         .map(|band| {
@@ -41,31 +60,55 @@ pub fn order(tile: Tile, m: u32, groups: &[Group], parts: &[Extent]) -> (Vec<u8>
         })
         .collect();
     bands.sort();
+    // Groups that set flags; which of them a band is the first to count for.
+    let setting: Vec<usize> = (0..groups.len())
+        .filter(|&g| groups[g].sets.is_some())
+        .collect();
+    let counts_from = |touched: &[usize]| {
+        let first = touched.first().copied().unwrap_or(0);
+        setting.partition_point(|&g| g < first)
+    };
     let mut table = Vec::new();
     let mut listed = Vec::new();
-    for (_, band, touched) in bands {
+    for (_, band, touched) in &bands {
         let first = listed.len() as u32;
-        for group in touched {
+        for &group in touched {
             let flags = &groups[group].flags;
             let tags = starts[group] as u32..;
             listed.extend(flags.iter().copied().zip(tags));
         }
         let count = listed.len() as u32 - first;
         let (begin, end) = (band * height, (band + 1) * height);
-        let touched = |part: &&Extent| meets(part, begin, end);
-        let before = parts.iter().take_while(|part| !touched(part)).count();
-        let own = parts.iter().filter(touched).count();
-        for word in [band as u32, first, count, before as u32, own as u32, 0] {
+        let of_band = |part: &&Extent| meets(part, begin, end);
+        let before = parts.iter().take_while(|part| !of_band(part)).count();
+        let own = parts.iter().filter(of_band).count();
+        let done = counts_from(touched) as u32;
+        for word in [*band as u32, first, count, before as u32, own as u32, done] {
             table.extend(word.to_le_bytes());
         }
     }
-    let mut bytes = Vec::with_capacity(16 * listed.len());
+    let mut waits = Vec::with_capacity(16 * listed.len());
     for (flag, tag) in listed {
-        bytes.extend(flag.to_le_bytes());
-        bytes.extend(0_u32.to_le_bytes());
-        bytes.extend(tag.to_le_bytes());
+        waits.extend(flag.to_le_bytes());
+        waits.extend(0_u32.to_le_bytes());
+        waits.extend(tag.to_le_bytes());
     }
-    (table, bytes)
+    let mut completions = Vec::with_capacity(COMPLETION * setting.len());
+    for (i, &group) in setting.iter().enumerate() {
+        let counted = bands
+            .iter()
+            .filter(|(.., touched)| counts_from(touched) <= i);
+        let total = counted.count() as u64 * columns * tile.writers();
+        let flag = groups[group].sets.unwrap_or(0);
+        for word in [counters + 4 * i as u64, total, flag] {
+            completions.extend(word.to_le_bytes());
+        }
+    }
+    Order {
+        bands: table,
+        waits,
+        completions,
+    }
 }
 
 /// Whether some of the rows are in `[begin, end)`.
@@ -93,30 +136,38 @@ mod tests {
             stages: 3,
             cluster: (1, 1),
         };
-        // Own rows 200-400 first, then 400-500, then 0-200.
-        let group = |start, len, flags: &[u64]| Group {
+        // Own rows 200-400 first, then 400-500, then 0-200; the first and the last set flags.
+        let group = |start, len, flags: &[u64], sets| Group {
             rows: Extent { start, len },
             flags: flags.to_vec(),
+            sets,
         };
         let groups = [
-            group(200, 200, &[]),
-            group(400, 100, &[70]),
-            group(0, 200, &[80, 90]),
+            group(200, 200, &[], Some(60)),
+            group(400, 100, &[70], None),
+            group(0, 200, &[80, 90], Some(61)),
         ];
         let parts = [Extent::new(0, 300), Extent::new(300, 200)];
-        let (bands, waits) = order(tile, 500, &groups, &parts);
-        let bands: Vec<Vec<u32>> = words(&bands).chunks(6).map(<[u32]>::to_vec).collect();
-        // Rows 256-383 wait for nothing; 384-499 for 70; 0-127 for 80 and 90; 128-255 touch both.
+        let order = order(tile, (500, 200), &groups, &parts, 1000);
+        let bands = words(&order.bands);
+        let bands: Vec<&[u32]> = bands.chunks(6).collect();
+        // Rows 256-383 wait for nothing; 384-499 for 70; 0-127 for 80 and 90; 128-255 touch both, and
+        // so count for the first group as do the others that touch it.
         assert_eq!(
             bands,
             [
                 [2, 0, 0, 0, 2, 0],
                 [3, 0, 1, 1, 1, 0],
-                [0, 1, 2, 0, 1, 0],
+                [0, 1, 2, 0, 1, 1],
                 [1, 3, 2, 0, 1, 0]
             ]
         );
-        let each: Vec<(u32, u32)> = words(&waits).chunks(4).map(|w| (w[0], w[3])).collect();
+        let waits = words(&order.waits);
+        let each: Vec<(u32, u32)> = waits.chunks(4).map(|w| (w[0], w[3])).collect();
         assert_eq!(each, [(70, 0), (80, 1), (90, 2), (80, 1), (90, 2)]);
+        // Two columns of tiles: three bands, then all four.
+        let done = words(&order.completions);
+        let each: Vec<(u32, u32, u32)> = done.chunks(6).map(|w| (w[0], w[2], w[4])).collect();
+        assert_eq!(each, [(1000, 6, 60), (1004, 8, 61)]);
     }
 }

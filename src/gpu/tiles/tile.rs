@@ -115,6 +115,14 @@ impl Tile {
         self.rows as u64 * self.cluster.0 as u64
     }
 
+    /// Who counts a band of one column of clusters: two groups of warps in each block, or the block.
+    pub const fn writers(self) -> u64 {
+        match self.family {
+            Family::Sm90 => 2 * self.cluster.0 as u64 * self.cluster.1 as u64,
+            Family::Sm80 => 1,
+        }
+    }
+
     /// Bands of `m` rows, and clusters side by side in `n` columns.
     pub const fn grid(self, m: u64, n: u64) -> (u64, u64) {
         let width = self.cols as u64 * self.cluster.1 as u64;

@@ -1,6 +1,7 @@
 //! Which fused kernels of a schedule are performed as one.
 //!
-//! A kernel of ours computes one product whose rows wait for flags. A launch is performed so if
+//! A kernel of ours computes one product whose rows wait for flags and set flags. A launch is performed
+//! so if
 //!
 //! * its groups together are such a product: one B, rows of one A into as many rows of one C, without
 //!   gaps, and each row once;
@@ -70,7 +71,7 @@ fn one_product(schedule: &Schedule, tasks: &[TaskId]) -> bool {
                     b,
                     out,
                     accumulate: false,
-                    kernel: GemmKernel::Gated,
+                    kernel: GemmKernel::Gated | GemmKernel::Scatter,
                     ..
                 } => Some((a, b, out)),
                 _ => None,

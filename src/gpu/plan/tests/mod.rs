@@ -162,6 +162,9 @@ fn apart(plan: &Plan) -> Plan {
                 accumulate: false,
                 sms: *sms,
             });
+            if let Some(flag) = group.sets {
+                push(What::WriteFlag(flag));
+            }
         }
     }
     apart

@@ -301,3 +301,39 @@ fn own_kernels_wait_inside_where_every_rank_has_a_gpu() {
     assert!(kernels(&plan(&[0, 1, 2, 3], &graph)).is_empty());
     assert!(kernels(&plan(&[0, 1, 2, 3], &Options::default())).is_empty());
 }
+
+#[test]
+fn own_kernels_say_which_rows_are_done() {
+    let operator = Operator::gemm(Kind::GemmRs, 64, 48, 20, 4, DType::Bf16).unwrap();
+    let choice = strategy::parse("fusion-alltoall:chunks=2").unwrap();
+    let schedule = choice.build(&operator, &circle(4), &[0, 1, 2, 3]).unwrap();
+    let options = Options {
+        products: Products::Own,
+        ..Options::default()
+    };
+    let plan = lower(&schedule, &options, None).unwrap();
+    let mut kernels = 0;
+    for (at, step) in plan.steps.iter().enumerate() {
+        let What::Gated { groups, .. } = &step.what else {
+            continue;
+        };
+        kernels += 1;
+        // Six halves for others, then the own rows, which nobody awaits.
+        let sets: Vec<bool> = groups.iter().map(|g| g.sets.is_some()).collect();
+        assert_eq!(sets, [true, true, true, true, true, true, false]);
+        for flag in groups.iter().filter_map(|g| g.sets) {
+            let writes = |s: &Step| s.what == What::WriteFlag(flag);
+            assert!(!plan.steps.iter().any(writes));
+            // Whoever waits is issued behind the kernel.
+            let waits = |s: &Step| s.what == What::AwaitFlag(flag);
+            assert!(plan.steps.iter().position(waits).is_some_and(|w| w > at));
+        }
+    }
+    assert_eq!(kernels, 4);
+    assert!(
+        !plan
+            .steps
+            .iter()
+            .any(|s| matches!(s.what, What::Gemm { .. }))
+    );
+}
