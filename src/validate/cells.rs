@@ -27,6 +27,8 @@ pub(super) struct Format {
     pub what: &'static str,
     /// All of them are needed, in any order; others are ignored.
     pub columns: &'static [&'static str],
+    /// Columns that a table may lack; their cells are then empty.
+    pub optional: &'static [&'static str],
     /// What to do about a file that is none.
     pub remedy: &'static str,
 }
@@ -34,8 +36,8 @@ pub(super) struct Format {
 /// One line of a table.
 pub(super) struct Line<'r, 't> {
     record: &'r Record<'t>,
-    /// By column of the format: the cell.
-    at: &'r [usize],
+    /// By column of the format, optional ones last: the cell.
+    at: &'r [Option<usize>],
     format: &'r Format,
 }
 
@@ -120,12 +122,14 @@ impl Format {
     }
 
     /// Where each column is.
-    fn header(&self, header: &Record<'_>, found: &mut Diagnostics) -> Option<Vec<usize>> {
+    fn header(&self, header: &Record<'_>, found: &mut Diagnostics) -> Option<Vec<Option<usize>>> {
         let place = |name: &&str| header.cells.iter().position(|cell| cell.text == **name);
         let (known, absent): (Vec<&str>, Vec<&str>) =
             (self.columns.iter()).partition(|name| place(name).is_some());
         for (i, cell) in header.cells.iter().enumerate() {
-            if self.columns.contains(&&*cell.text) && place(&&*cell.text) != Some(i) {
+            let known = self.columns.iter().chain(self.optional);
+            let known = known.into_iter().any(|name| *name == cell.text);
+            if known && place(&&*cell.text) != Some(i) {
                 let message = format!("the column `{}` is there twice", cell.text);
                 let twice = Diagnostic::new(cell.span.clone(), message, "the second one");
                 found.push(twice.help("keep one of them"));
@@ -133,7 +137,13 @@ impl Format {
             }
         }
         if absent.is_empty() {
-            return self.columns.iter().map(place).collect();
+            return Some(
+                self.columns
+                    .iter()
+                    .chain(self.optional)
+                    .map(place)
+                    .collect(),
+            );
         }
         let message = match known.len() {
             0 => format!("this is not {}", self.what),
@@ -160,21 +170,23 @@ impl Format {
 }
 
 impl<'t> Line<'_, 't> {
-    /// The cell of a column of the format.
-    pub fn cell(&self, name: &'static str) -> &Cell<'t> {
-        let at = self.format.columns.iter().position(|known| *known == name);
-        // Formats name their own columns only; another name shows the line's beginning.
-        let at = at.map_or(0, |at| self.at[at]);
-        &self.record.cells[at]
+    /// The cell of a column of the format; `None` where the table lacks it.
+    fn cell(&self, name: &'static str) -> Option<&Cell<'t>> {
+        let mut names = self.format.columns.iter().chain(self.format.optional);
+        let place = names.position(|known| *known == name)?;
+        self.record.cells.get(self.at[place]?)
     }
 
+    /// What stands there.
     pub fn text(&self, name: &'static str) -> &str {
-        &self.cell(name).text
+        self.cell(name).map_or("", |cell| &cell.text)
     }
 
     /// Pushes a mistake about a cell.
     pub fn wrong(&self, name: &'static str, words: &str, found: &mut Diagnostics) {
-        let span = self.cell(name).span.clone();
+        let span = self
+            .cell(name)
+            .map_or_else(|| self.record.span(), |cell| cell.span.clone());
         let wrong = Diagnostic::from_words(span, format!("in the column `{name}`"), words);
         found.push(match wrong.help.is_empty() {
             true => wrong.help(self.format.remedy),

@@ -27,6 +27,7 @@ const COLUMNS: [&str; 9] = [
 const FORMAT: Format = Format {
     what: "a table of other programs' times",
     columns: &COLUMNS,
+    optional: &[],
     remedy: "`benches/peers/torch/overlap.py` writes such tables: run it again",
 };
 

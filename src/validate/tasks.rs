@@ -20,6 +20,7 @@ const COLUMNS: [&str; 7] = ["case", "task", "rank", "lane", "kind", "start_us", 
 const FORMAT: Format = Format {
     what: "a table of measured tasks",
     columns: &COLUMNS,
+    optional: &[],
     remedy: "`duet validate` writes such tables beside that of measured times: remove the row",
 };
 

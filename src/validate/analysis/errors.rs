@@ -148,8 +148,9 @@ fn strategy(at: usize, group: &Group<'_>, entry: &Entry<'_>, pair: Pair) -> Judg
                 (Dimension::Launch, key.launch.name().to_owned()),
                 (Dimension::Operator, key.operator.kind.name().to_owned()),
             ];
-            names.extend(entry.prediction.map(|said| {
-                let known = if said.gemm_measured { "in" } else { "not in" };
+            let known = entry.prediction.and_then(|said| said.gemm_measured);
+            names.extend(known.map(|known| {
+                let known = if known { "in" } else { "not in" };
                 (Dimension::Shape, format!("{known} the calibration"))
             }));
             names.extend(lengths(entry.seconds).map(|name| (Dimension::Length, name)));

@@ -47,7 +47,7 @@ fn said(row: &Row, factor: f64) -> Prediction {
         message: 1e6,
         spec: simulated.map(|seconds| 1.5 * seconds),
         chosen: Chosen::default(),
-        gemm_measured: false,
+        gemm_measured: Some(false),
         tasks: 4,
         handoffs: 2,
         skipped: None,

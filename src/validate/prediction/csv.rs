@@ -7,7 +7,7 @@ use super::super::table::{key_cells, read_case};
 use super::{Chosen, Prediction, Predictions};
 use crate::input::Diagnostics;
 
-const COLUMNS: [&str; 28] = [
+const COLUMNS: [&str; 27] = [
     "case",
     "op",
     "dtype",
@@ -28,7 +28,6 @@ const COLUMNS: [&str; 28] = [
     "compass_us",
     "spec_us",
     "chosen",
-    "gemm_measured",
     "steps",
     "message_bytes",
     "tasks",
@@ -38,9 +37,13 @@ const COLUMNS: [&str; 28] = [
     "model",
 ];
 
+/// Columns that earlier tables lack.
+const OPTIONAL: [&str; 1] = ["gemm_measured"];
+
 const FORMAT: Format = Format {
     what: "a table of predictions",
     columns: &COLUMNS,
+    optional: &OPTIONAL,
     remedy: "`duet validate EXPERIMENT -t TOPOLOGY --predict --out FILE` writes such tables: write it anew",
 };
 
@@ -60,7 +63,10 @@ const fn by(simulation: bool, selector: bool) -> Chosen {
 }
 
 pub(super) fn write(table: &Predictions) -> String {
-    let mut text = line(COLUMNS);
+    // A table that was read without it is written without it.
+    let known = table.rows.iter().any(|row| row.gemm_measured.is_some());
+    let optional = known.then_some(OPTIONAL).into_iter().flatten();
+    let mut text = line(COLUMNS.into_iter().chain(optional));
     for row in &table.rows {
         let mut cells = vec![row.case.to_string()];
         cells.extend(key_cells(&row.case.group));
@@ -76,7 +82,6 @@ pub(super) fn write(table: &Predictions) -> String {
             micros(row.compass),
             micros(row.spec),
             chosen.map_or(String::new(), |(word, _)| (*word).to_owned()),
-            yes(row.gemm_measured).to_owned(),
             row.steps.to_string(),
             row.message.to_string(),
             row.tasks.to_string(),
@@ -85,6 +90,9 @@ pub(super) fn write(table: &Predictions) -> String {
             table.topology.clone(),
             table.model.clone(),
         ]);
+        if known {
+            cells.push(row.gemm_measured.map_or("", yes).to_owned());
+        }
         text += &line(cells.iter().map(String::as_str));
     }
     text
@@ -171,7 +179,10 @@ fn row(line: &Line<'_, '_>, found: &mut Diagnostics) -> Option<Prediction> {
         compass: line.micros("compass_us", found)?,
         spec: line.micros("spec_us", found)?,
         chosen: *chosen,
-        gemm_measured: line.yes("gemm_measured", found)?,
+        gemm_measured: match line.text("gemm_measured") {
+            "" => None,
+            _ => Some(line.yes("gemm_measured", found)?),
+        },
         steps: line.number("steps", found)?.unwrap_or(0.0),
         message: line.number("message_bytes", found)?.unwrap_or(0.0),
         tasks: line.parse("tasks", "a number of tasks", found)?,

@@ -38,8 +38,8 @@ pub struct Prediction {
     /// Simulated on the data sheet's machine.
     pub spec: Option<f64>,
     pub chosen: Chosen,
-    /// Whether the calibration measured products of the rank's n × k.
-    pub gemm_measured: bool,
+    /// Whether the calibration measured products of the rank's n × k; earlier tables do not say.
+    pub gemm_measured: Option<bool>,
     /// Tasks of the schedule, and dependencies between different ranks.
     pub tasks: u32,
     pub handoffs: u32,

@@ -151,7 +151,7 @@ impl Place<'_> {
             message: self.group.operator.message_bytes() as f64,
             spec: None,
             chosen: Chosen::default(),
-            gemm_measured: self.gemm_measured(),
+            gemm_measured: Some(self.gemm_measured()),
             tasks: 0,
             handoffs: 0,
             skipped: None,

@@ -82,6 +82,14 @@ fn predictions_are_what_the_judge_says_and_are_read_back() {
         (&read.topology, &read.model),
         (&table.topology, &table.model)
     );
+    // Earlier tables do not say whether the calibration knew the product.
+    let earlier: String = text
+        .lines()
+        .map(|line| line.rsplit_once(',').unwrap().0.to_owned() + "\n")
+        .collect();
+    let unsaid = Predictions::parse("p.csv", &earlier).unwrap();
+    assert!(unsaid.rows.iter().all(|row| row.gemm_measured.is_none()));
+    assert_eq!(unsaid.write(), earlier);
     let case = &table.rows[2].case;
     let (read, written) = (read.get(case).unwrap(), &table.rows[2]);
     assert!((read.simulated.unwrap() - written.simulated.unwrap()).abs() < 0.006e-6);

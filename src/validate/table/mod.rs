@@ -71,6 +71,7 @@ const COLUMNS: [&str; 33] = [
 const FORMAT: Format = Format {
     what: "a table of measured times",
     columns: &COLUMNS,
+    optional: &[],
     remedy: "`duet validate` writes such tables: remove the row and measure it again",
 };
 
