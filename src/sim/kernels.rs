@@ -13,6 +13,7 @@
 
 use rustc_hash::FxHashMap;
 
+use super::blocks::{LATE, Late};
 use super::cost::{Cost, Costs};
 use super::engine::{Engine, Event};
 use super::fluid::FlowId;
@@ -33,14 +34,17 @@ struct Growing {
 /// SMs and who holds them.
 pub(super) struct Kernels {
     /// SMs of each GPU.
-    pools: Vec<Pool<u32>>,
+    pub(super) pools: Vec<Pool<u32>>,
+    /// GEMMs whose last blocks wait for SMs, and SMs that the first blocks of others will leave.
+    pub(super) late: FxHashMap<u32, Late>,
+    pub(super) leaving: FxHashMap<u32, u32>,
     growing: Vec<Vec<Growing>>,
     /// SMs of each running kernel that runs beside what holds them.
     beside: FxHashMap<u32, u32>,
     /// SMs held by each step that holds any.
-    held: FxHashMap<u32, u32>,
+    pub(super) held: FxHashMap<u32, u32>,
     /// Flows of running kernels that may grow.
-    flows: FxHashMap<u32, FlowId>,
+    pub(super) flows: FxHashMap<u32, FlowId>,
     /// Each fused kernel as one GEMM, and its tasks.
     launches: Vec<(Vec<u32>, GemmTime, f64)>,
     /// When the tiles of each task of a fused kernel were free to begin [s]; empty without any.
@@ -72,6 +76,8 @@ impl Kernels {
         Ok(Self {
             pools: sms.iter().map(pool).collect(),
             growing: vec![Vec::new(); gpus],
+            late: FxHashMap::default(),
+            leaving: FxHashMap::default(),
             beside: FxHashMap::default(),
             held: FxHashMap::default(),
             flows: FxHashMap::default(),
@@ -156,10 +162,8 @@ impl Engine<'_> {
             },
         };
         if let Some(shape) = self.whole_gemm(task) {
-            // A library's GEMM divides its tiles among all its blocks beforehand: those that find
-            // no room begin when there is, and the GEMM ends a whole time of its own after that.
             let tiles = self.costs.gemm_tiles(gpu, shape, want.min(sms))?;
-            return Ok((want.min(sms).min(tiles), true));
+            return Ok((want.min(sms).min(tiles), false));
         }
         if fixed && want > sms {
             return Err(SimError::TooManySms {
@@ -195,26 +199,6 @@ impl Engine<'_> {
         }
     }
 
-    /// The shape of a GEMM that holds all SMs it uses from start to end.
-    fn whole_gemm(&self, task: u32) -> Option<[u64; 3]> {
-        let real = self.options.streams == Streams::PerGpu && self.options.terms.contention;
-        let alone = self.schedule.tasks[task as usize].launch.is_none();
-        self.costs.gemm_shape(task).filter(|_| real && alone)
-    }
-
-    /// Whether a kernel runs beside what holds the SMs: on real GPUs all but the compute lanes are
-    /// served first, and kernels of few registers (sums, copies) find room between the tiles of a
-    /// GEMM. Collectives do not: they keep whole SMs.
-    fn beside(&self, task: u32) -> bool {
-        let t = &self.schedule.tasks[task as usize];
-        let small = match t.work {
-            Work::Transfer { .. } => true,
-            Work::Collective(_) => false,
-            Work::Compute(_) => self.costs.gemm_shape(task).is_none(),
-        };
-        self.options.streams == Streams::PerGpu && t.lane.0 != 0 && small
-    }
-
     /// A fused kernel's lane is free: take its SMs or queue for them.
     pub fn launch_ready(&mut self, launch: u32, now: f64) -> Result<(), SimError> {
         let l = &self.schedule.launches[launch as usize];
@@ -237,13 +221,18 @@ impl Engine<'_> {
     }
 
     fn granted(&mut self, step: u32, got: u32, now: f64) -> Result<(), SimError> {
+        if self.options.streams == Streams::PerGpu && step & LATE != 0 {
+            return self.blocks_follow(step & !LATE, got, now);
+        }
         self.kernels.held.insert(step, got);
         if let Some(launch) = step.checked_sub(self.graph.tasks) {
             return self.launch_opens(launch, got, now);
         }
         let gpu = self.costs.gpu(step);
         let (want, fixed) = self.wanted(step, gpu)?;
-        if !fixed && got < want {
+        if self.whole_gemm(step).is_some() {
+            self.blocks_begin(step, (want, got), now);
+        } else if !fixed && got < want {
             let growing = Growing { task: step, want };
             self.kernels.growing[gpu as usize].push(growing);
         }
@@ -356,13 +345,22 @@ impl Engine<'_> {
         };
         let gpu = self.costs.gpu(task) as usize;
         self.kernels.growing[gpu].retain(|growing| growing.task != holder);
-        self.kernels.pools[gpu].release(held);
+        self.kernels.leaving.remove(&task);
+        self.hand_on(task, held, now)?;
+        Ok(true)
+    }
+
+    /// Gives SMs of `task` to whoever waits for some.
+    pub(super) fn hand_on(&mut self, task: u32, sms: u32, now: f64) -> Result<(), SimError> {
+        let gpu = self.costs.gpu(task) as usize;
+        self.kernels.pools[gpu].release(sms);
         while let Some((step, got)) = self.kernels.pools[gpu].next() {
-            self.spans[step as usize].cause = Cause::Resource(TaskId(task));
+            if let Some(span) = self.spans.get_mut(step as usize) {
+                span.cause = Cause::Resource(TaskId(task));
+            }
             self.granted(step, got, now)?;
         }
-        self.grow(gpu)?;
-        Ok(true)
+        self.grow(gpu)
     }
 
     /// Gives free SMs to running kernels that started on fewer than they asked for.

@@ -2,10 +2,10 @@
 
 use super::{Engine, EngineKind, Event};
 use crate::schedule::{Mover, TaskId, Via, Work};
-use crate::sim::SimError;
 use crate::sim::fluid::TIE;
 use crate::sim::graph::NONE;
 use crate::sim::waits::Signals;
+use crate::sim::{LaunchMode, SimError, Submission};
 use crate::timeline::Cause;
 
 impl Engine<'_> {
@@ -44,6 +44,9 @@ impl Engine<'_> {
                 self.one_ended(task, now);
             }
             Work::Compute(_) => {
+                if self.blocks_wait(task, now)? {
+                    return Ok(());
+                }
                 let done = self.last_tile(task, now);
                 if done > now * (1.0 + TIE) && self.next_in_launch(task).is_none() {
                     self.events.push(done, Event::Drained(task));
@@ -102,6 +105,22 @@ impl Engine<'_> {
                 self.kernels.opens(step, at);
             }
             self.condition(step, at, cause, now);
+        }
+    }
+
+    /// Between the GPU where a graph is launched, that of the first task, and another: at both ends
+    /// of a run [s].
+    pub(super) fn across(&self, gpu: u32) -> f64 {
+        let origin = self
+            .schedule
+            .tasks
+            .first()
+            .map_or(gpu, |_| self.costs.gpu(0));
+        let graph = self.options.submission == Submission::Beforehand
+            && self.options.launch == LaunchMode::Graph;
+        match graph && origin != gpu {
+            true => self.costs.hand_off(Via::Event, origin, gpu),
+            false => 0.0,
         }
     }
 

@@ -12,8 +12,8 @@ use super::machine::{Machine, Way};
 use super::pool::Pool;
 use super::queue::Queue;
 use super::staging::{Staging, staged_bytes};
-use super::{LaunchMode, Options, SimError, Submission, host};
-use crate::schedule::{CollectiveId, Mover, Schedule, TaskId, Via, Work};
+use super::{Options, SimError, Submission, host};
+use crate::schedule::{CollectiveId, Mover, Schedule, TaskId, Work};
 use crate::timeline::{Bound, Cause, LinkUse, Sample, Span, Timeline};
 use crate::topology::Topology;
 
@@ -40,6 +40,8 @@ pub(super) enum Event {
     Open(u32),
     /// A stretch learns of a chunk that was filled, or of a slot that was emptied.
     Told(u32),
+    /// The first blocks of a GEMM leave their SMs.
+    Left(u32),
     /// The last tiles of a fused kernel have ended, with its last task.
     Drained(u32),
 }
@@ -214,22 +216,6 @@ impl<'a> Engine<'a> {
         }
     }
 
-    /// Between the GPU where a graph is launched, that of the first task, and another: at both ends
-    /// of a run [s].
-    pub(super) fn across(&self, gpu: u32) -> f64 {
-        let origin = self
-            .schedule
-            .tasks
-            .first()
-            .map_or(gpu, |_| self.costs.gpu(0));
-        let graph = self.options.submission == Submission::Beforehand
-            && self.options.launch == LaunchMode::Graph;
-        match graph && origin != gpu {
-            true => self.costs.hand_off(Via::Event, origin, gpu),
-            false => 0.0,
-        }
-    }
-
     fn conditions_met(&mut self, step: u32, now: f64) {
         let ready = self.spans[step as usize].ready;
         if ready > now {
@@ -268,6 +254,7 @@ impl<'a> Engine<'a> {
                 self.stretch_told(stretch, now);
                 Ok(())
             }
+            Event::Left(task) => self.blocks_left(task, now),
             Event::Drained(task) => {
                 self.ended_now.push(task);
                 Ok(())
@@ -332,14 +319,6 @@ impl<'a> Engine<'a> {
             }
             Work::Compute(_) | Work::Collective(_) => self.kernel_ready(step, now),
         }
-    }
-
-    /// Whether everything between GPUs goes through a host, by copy engines whoever was to move it.
-    fn host_only(&self) -> bool {
-        self.topology
-            .path
-            .host()
-            .is_some_and(|(share, _)| share >= 1.0)
     }
 
     /// Marks a task as started.

@@ -96,6 +96,14 @@ impl Engine<'_> {
         }
     }
 
+    /// Whether everything between GPUs goes through a host, by copy engines whoever was to move it.
+    pub(super) fn host_only(&self) -> bool {
+        self.topology
+            .path
+            .host()
+            .is_some_and(|(share, _)| share >= 1.0)
+    }
+
     /// Whether a copy that begins now is the engine's next, no later than the next of one queue
     /// would be with a flag written and one awaited between.
     pub fn right_behind(&self, (gpu, kind): (u32, EngineKind), now: f64) -> bool {
