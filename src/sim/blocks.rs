@@ -31,8 +31,8 @@ impl Engine<'_> {
     }
 
     /// Whether a kernel runs beside what holds the SMs: on real GPUs all but the compute lanes are
-    /// served first, and kernels of few registers (sums, copies) find room between the tiles of a
-    /// GEMM. Collectives do not: they keep whole SMs.
+    /// served first, and small kernels (sums, copies) find room between the waves of a GEMM. One of a
+    /// single wave leaves none before it ends, and collectives keep whole SMs.
     pub(super) fn beside(&self, task: u32) -> bool {
         let t = &self.schedule.tasks[task as usize];
         let small = match t.work {
@@ -40,13 +40,26 @@ impl Engine<'_> {
             Work::Collective(_) => false,
             Work::Compute(_) => self.costs.gemm_shape(task).is_none(),
         };
-        self.options.streams == Streams::PerGpu && t.lane.0 != 0 && small
+        let gpu = self.costs.gpu(task);
+        let between = || self.kernels.waves.values().any(|&busy| busy == gpu);
+        self.options.streams == Streams::PerGpu && t.lane.0 != 0 && small && between()
     }
 
     /// A GEMM of `want` blocks begins on `got` SMs.
-    pub fn blocks_begin(&mut self, task: u32, (want, got): (u32, u32), now: f64) {
+    pub fn blocks_begin(
+        &mut self,
+        task: u32,
+        (want, got): (u32, u32),
+        now: f64,
+    ) -> Result<(), SimError> {
+        let gpu = self.costs.gpu(task);
+        if let Some(shape) = self.whole_gemm(task)
+            && self.costs.gemm_tiles(gpu, shape, want)? > want
+        {
+            self.kernels.waves.insert(task, gpu);
+        }
         if got == want {
-            return;
+            return Ok(());
         }
         let late = Late {
             first: got,
@@ -54,13 +67,13 @@ impl Engine<'_> {
             ended: false,
         };
         self.kernels.late.insert(task, late);
-        let gpu = self.costs.gpu(task) as usize;
         // Never at once: it took all that were free.
-        self.kernels.pools[gpu].request(Request {
+        self.kernels.pools[gpu as usize].request(Request {
             who: task | LATE,
             want: want - got,
             fixed: true,
         });
+        Ok(())
     }
 
     /// The blocks of a GEMM that waited begin on `got` SMs.

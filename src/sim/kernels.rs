@@ -38,6 +38,8 @@ pub(super) struct Kernels {
     /// GEMMs whose last blocks wait for SMs, and SMs that the first blocks of others will leave.
     pub(super) late: FxHashMap<u32, Late>,
     pub(super) leaving: FxHashMap<u32, u32>,
+    /// Running GEMMs of several waves, and their GPUs.
+    pub(super) waves: FxHashMap<u32, u32>,
     growing: Vec<Vec<Growing>>,
     /// SMs of each running kernel that runs beside what holds them.
     beside: FxHashMap<u32, u32>,
@@ -78,6 +80,7 @@ impl Kernels {
             growing: vec![Vec::new(); gpus],
             late: FxHashMap::default(),
             leaving: FxHashMap::default(),
+            waves: FxHashMap::default(),
             beside: FxHashMap::default(),
             held: FxHashMap::default(),
             flows: FxHashMap::default(),
@@ -231,7 +234,7 @@ impl Engine<'_> {
         let gpu = self.costs.gpu(step);
         let (want, fixed) = self.wanted(step, gpu)?;
         if self.whole_gemm(step).is_some() {
-            self.blocks_begin(step, (want, got), now);
+            self.blocks_begin(step, (want, got), now)?;
         } else if !fixed && got < want {
             let growing = Growing { task: step, want };
             self.kernels.growing[gpu as usize].push(growing);
@@ -346,6 +349,7 @@ impl Engine<'_> {
         let gpu = self.costs.gpu(task) as usize;
         self.kernels.growing[gpu].retain(|growing| growing.task != holder);
         self.kernels.leaving.remove(&task);
+        self.kernels.waves.remove(&task);
         self.hand_on(task, held, now)?;
         Ok(true)
     }
