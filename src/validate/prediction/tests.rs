@@ -55,11 +55,12 @@ fn predictions_are_what_the_judge_says_and_are_read_back() {
             assert!(low < simulated && simulated < high, "{}", row.case);
         }
     }
-    // A plain copy crosses the link, whatever the group's path: twice the bytes, less than twice as long.
+    // A plain copy crosses the link, whatever the group's path: twice the bytes and a graph's launch,
+    // where the host's memory would take eight times as long.
     let copy = |at: usize| table.rows[at].simulated.unwrap();
     assert_eq!(table.rows[10].message, 2.0 * table.rows[4].message);
     assert!(
-        (1.5..2.0).contains(&(copy(10) / copy(4))),
+        (1.5..3.0).contains(&(copy(10) / copy(4))),
         "{} {}",
         copy(4),
         copy(10)
@@ -194,7 +195,7 @@ links:
 
 #[test]
 fn a_table_predicts_its_own_columns() {
-    let topology = topology::load("h200-pair-calibrated", &[]).unwrap();
+    let topology = topology::load("h200-pair", &[]).unwrap();
     let error = gemm_table_error(topology.device(0), DType::Bf16).unwrap();
     assert!((0.001..0.5).contains(&error), "{error}");
     assert_eq!(gemm_table_error(&crate::device::ideal(), DType::Bf16), None);
