@@ -14,17 +14,20 @@ use super::output::{Format, OutputArgs, write_file};
 use crate::calibrate::machine::book::Book;
 use crate::calibrate::machine::difference::{Difference, compare};
 use crate::calibrate::machine::file::{Machine, text};
-use crate::calibrate::machine::{self, Options, SECTIONS};
+use crate::calibrate::machine::{self, Options, SECTIONS, recorded};
 use crate::device::{self, Device};
 use crate::gpu::Session;
 use crate::gpu::check::STEP_LIMIT;
 use crate::gpu::info::{Info, info};
+use crate::input::{decode, read_file};
 use crate::report::grid::Grid;
 use crate::report::list::List;
 use crate::topology;
 use crate::validate::cases::groups;
 use crate::validate::measure::products;
 
+/// Largest file of samples or numbers that is read \[bytes\].
+const LARGEST: u64 = 64 << 20;
 /// Time of all sections [s], full and quick.
 const BUDGET: [f64; 2] = [170.0, 14.0];
 /// Parts of a GPU's name and the profile that is started from, the longest first.
@@ -50,6 +53,9 @@ pub struct CalibrateArgs {
     /// Compare two calibrations number by number instead of measuring; needs no GPU
     #[arg(long, num_args = 2, value_names = ["A.yaml", "B.yaml"], conflicts_with_all = ["raw", "quick", "gpus", "base", "only", "seconds", "shapes"])]
     compare: Option<Vec<String>>,
+    /// Fit the GEMMs of a calibration anew to its raw samples (`--raw`), by today's model; needs no GPU
+    #[arg(long, value_name = "CALIBRATION.yaml", requires = "raw", conflicts_with_all = ["compare", "quick", "gpus", "base", "only", "seconds", "shapes"])]
+    refit: Option<PathBuf>,
     /// Write raw samples to FILE as they are taken [default: the name of `--out` with `.csv`]
     #[arg(long, value_name = "FILE", help_heading = "Calibration")]
     raw: Option<PathBuf>,
@@ -85,6 +91,9 @@ fn section(name: &str) -> Result<String, String> {
 }
 
 pub fn run(args: &CalibrateArgs) -> Result<(), Failure> {
+    if let (Some(old), Some(raw)) = (&args.refit, &args.raw) {
+        return refit(args, old, raw);
+    }
     match (args.compare.as_deref(), &args.output.out) {
         (Some([one, two]), _) => show(args, one, two),
         (_, Some(out)) => measure(args, out),
@@ -93,6 +102,25 @@ pub fn run(args: &CalibrateArgs) -> Result<(), Failure> {
                 .to_owned(),
         )),
     }
+}
+
+/// Fits recorded GEMMs anew.
+fn refit(args: &CalibrateArgs, old: &Path, raw: &Path) -> Result<(), Failure> {
+    let name = match old.to_string_lossy() {
+        name if name.contains(['/', '.']) => name.into_owned(),
+        name => format!("./{name}"),
+    };
+    let topology = topology::load(&name, &[]).map_err(|error| Failure::input(&error))?;
+    let read = |path: &Path| {
+        let name = path.display();
+        let bytes = read_file(path, LARGEST)
+            .map_err(|error| Failure::Input(format!("error: cannot read `{name}`: {error}")))?;
+        let text = decode(&name.to_string(), &bytes).map_err(|error| Failure::input(&error))?;
+        Ok::<_, Failure>(text.to_owned())
+    };
+    let text = recorded::refit(&read(old)?, topology.device(0), &read(raw)?)
+        .map_err(|error| Failure::Input(format!("error: `{}`: {error}", raw.display())))?;
+    args.output.write(text.as_bytes())
 }
 
 fn measure(args: &CalibrateArgs, out: &Path) -> Result<(), Failure> {

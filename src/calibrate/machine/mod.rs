@@ -27,6 +27,7 @@ pub mod lattice;
 mod library;
 mod products;
 pub mod profile;
+pub mod recorded;
 pub mod shapes;
 mod signals;
 mod submit;

@@ -8,7 +8,7 @@
 //! #= p2p.rate.1MiB = 133.1e9 from 132.8e9 to 133.4e9, n 9
 //! ```
 
-mod algorithms;
+pub(super) mod algorithms;
 mod collectives;
 mod links;
 mod profile;

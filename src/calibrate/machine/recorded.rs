@@ -1,0 +1,196 @@
+//! A calibration fitted anew: today's model of GEMMs for samples that were recorded earlier.
+//!
+//! Raw samples (see [`super::book`]) hold every measured GEMM; which algorithm the library takes is
+//! in the calibration itself. [`refit`] fits rates and efficiencies to them as a calibration does and
+//! puts them into the text in the place of the old ones; all other numbers stay as they are.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use super::book::Product;
+use super::estimate::{Estimate, median};
+use super::file::algorithms;
+use super::kernels::{Choices, Kernel, fit};
+use crate::device::Device;
+use crate::device::gemm::library::Library;
+
+/// Why a calibration cannot be fitted anew; in words, with a remedy.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum RefitError {
+    /// A line of samples that cannot be read.
+    #[error(
+        "line {line}: `{text}` is no sample of a GEMM\n  help: give the file of raw samples that the calibration wrote, unchanged"
+    )]
+    Line { line: usize, text: String },
+    /// No GEMM was recorded.
+    #[error(
+        "no GEMMs are among the samples\n  help: give the raw samples of a calibration with the section `gemm`"
+    )]
+    Empty,
+    /// The calibration has no list of algorithms.
+    #[error(
+        "the calibration does not say which algorithms the library takes\n  help: calibrate anew; `algorithms:` of another machine do not hold"
+    )]
+    Unlisted,
+}
+
+/// The slowest GPU's samples of a shape.
+#[derive(Default)]
+struct Slowest {
+    alone: Vec<f64>,
+    in_a_row: Vec<f64>,
+}
+
+fn slower(of: &mut Vec<f64>, samples: Vec<f64>) {
+    if of.is_empty() || median(&samples) > median(of) {
+        *of = samples;
+    }
+}
+
+/// `k4096n1024`.
+fn column(text: &str) -> Option<(u64, u64)> {
+    let (k, n) = text.strip_prefix('k')?.split_once('n')?;
+    Some((k.parse().ok()?, n.parse().ok()?))
+}
+
+/// The GEMMs of raw samples as the calibration kept them, with the kernels of `choices`.
+///
+/// # Errors
+/// [`RefitError::Line`], [`RefitError::Empty`].
+pub fn products(raw: &str, choices: &Choices) -> Result<Vec<Product>, RefitError> {
+    let mut shapes: BTreeMap<(u64, u64, u64), Slowest> = BTreeMap::new();
+    for (line, text) in raw.lines().enumerate() {
+        let cells: Vec<&str> = text.split(',').collect();
+        let ["gemm", case, x, "us", samples] = cells[..] else {
+            continue;
+        };
+        let mut words = case.splitn(3, ' ');
+        let (Some((k, n)), Some(_gpu)) = (words.next().and_then(column), words.next()) else {
+            continue;
+        };
+        let times = samples
+            .split(' ')
+            .map(|t| Some(t.parse::<f64>().ok()? * 1e-6));
+        let times: Option<Vec<f64>> = times.collect();
+        let (Ok(m), Some(times)) = (x.parse(), times) else {
+            let (line, text) = (line + 1, text.chars().take(60).collect());
+            return Err(RefitError::Line { line, text });
+        };
+        let shape = shapes.entry((k, n, m)).or_default();
+        match words.next() {
+            Some(_) => slower(&mut shape.alone, times),
+            None => slower(&mut shape.in_a_row, times),
+        }
+    }
+    let more = |s: &Slowest| Some(median(&s.alone)? - median(&s.in_a_row)?);
+    let first = median(&shapes.values().filter_map(more).collect::<Vec<_>>()).unwrap_or(0.0);
+    let product = |(&(k, n, m), shape): (&(u64, u64, u64), &Slowest)| {
+        let alone = Estimate::median(&shape.alone)?;
+        let time = match Estimate::median(&shape.in_a_row) {
+            Some(time) => time,
+            None => alone.map(|time| time - first),
+        };
+        let kernel = choices
+            .get(&(k, n))
+            .and_then(|rows| rows.range(m..).next().or(rows.last_key_value()))
+            .map(|(_, kernel)| *kernel);
+        Some(Product {
+            m,
+            n,
+            k,
+            time,
+            alone,
+            kernel,
+        })
+    };
+    let all: Vec<Product> = shapes.iter().filter_map(product).collect();
+    match all.is_empty() {
+        true => Err(RefitError::Empty),
+        false => Ok(all),
+    }
+}
+
+/// The choices of a profile's list.
+fn listed(library: &Library) -> Choices {
+    let kernel = |place: u16| {
+        let algorithm = library.algorithms.get(usize::from(place))?;
+        Some(Kernel {
+            tile: algorithm.tile,
+            split: algorithm.split,
+        })
+    };
+    let rows = |rows: &[(u64, u16)]| {
+        let all = rows.iter();
+        all.filter_map(|&(m, place)| Some((m, kernel(place)?)))
+            .collect()
+    };
+    let all = library.choices.iter();
+    all.map(|c| ((c.k, c.n), rows(&c.rows))).collect()
+}
+
+/// The text of a calibration with its list of algorithms fitted to `raw`; `device` is what the text
+/// says of the GPU.
+///
+/// # Errors
+/// [`RefitError`].
+pub fn refit(text: &str, device: &Device, raw: &str) -> Result<String, RefitError> {
+    let old = device.gemm_library.as_deref().ok_or(RefitError::Unlisted)?;
+    let choices = listed(old);
+    let products = products(raw, &choices)?;
+    let mut device = device.clone();
+    device.gemm_table.clear();
+    device.gemm_library = None;
+    let launch = device.costs.lane.get() + device.costs.kernel_start.get();
+    device.gemm_library = fit(&device, &products, &choices, launch).map(Arc::new);
+    let (mut block, mut sources) = (String::new(), BTreeMap::new());
+    algorithms::write(&mut block, &device, products.len(), &mut sources);
+    let source = sources.get("algorithms").ok_or(RefitError::Unlisted)?;
+    // From `algorithms:` to the next key of `gemm:`, which is indented alike.
+    let (mut out, mut inside) = (String::with_capacity(text.len()), false);
+    for line in text.split_inclusive('\n') {
+        if line.trim_end() == "    algorithms:" {
+            inside = true;
+            out.push_str(&block);
+            continue;
+        }
+        inside &= line.starts_with("     ");
+        match line.starts_with("      algorithms: \"") {
+            _ if inside => {}
+            true => out.push_str(&format!("      algorithms: \"{source}\"\n")),
+            false => out.push_str(line),
+        }
+    }
+    Ok(out)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{device, topology};
+
+    const SAMPLES: &str =
+        include_str!("../../../experiments/calibration/measured/2026-11-30-h200-pair.csv");
+    const TEXT: &str = include_str!("../../../topologies/h200-pair-calibrated.yaml");
+
+    #[test]
+    fn the_shipped_calibration_is_what_its_samples_say() {
+        let shipped = topology::load("h200-pair-calibrated", &[]).unwrap();
+        let again = refit(TEXT, shipped.device(0), SAMPLES).unwrap();
+        assert!(again == TEXT, "fit it anew: `duet calibrate --refit`");
+    }
+
+    #[test]
+    fn what_cannot_be_read_is_said() {
+        let shipped = topology::load("h200-pair-calibrated", &[]).unwrap();
+        let bad = "section,case,x,unit,samples\ngemm,k64n64 gpu0,128,us,1.0 x\n";
+        let error = refit(TEXT, shipped.device(0), bad).unwrap_err();
+        assert!(
+            error.to_string().starts_with("line 2: `gemm,k64n64"),
+            "{error}"
+        );
+        let none = refit(TEXT, shipped.device(0), "").unwrap_err();
+        assert_eq!(none, RefitError::Empty);
+        let ideal = device::ideal();
+        assert_eq!(refit("", &ideal, "").unwrap_err(), RefitError::Unlisted);
+    }
+}
