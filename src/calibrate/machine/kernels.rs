@@ -1,8 +1,8 @@
-//! Which kernels the GEMM library takes, and the rates of [`gemm::library`] fitted to measured GEMMs.
+//! Which kernels the GEMM library takes, and the rates of `gemm::library` fitted to measured GEMMs.
 //!
 //! Rates are those of the least Σ √(1 + (ε/2 %)²), ε = ln(modelled / measured), over points whose
 //! kernel is known and whose n and k are multiples of 8: a few that the model does not explain count little. What then remains of each
-//! tile and split, averaged with [`CALM`] points of no deviation, is its efficiency.
+//! tile and split, averaged with `CALM` points of no deviation, is its efficiency.
 
 use std::collections::BTreeMap;
 

@@ -1,6 +1,6 @@
 //! The GEMMs that are measured, and those whose algorithm the library is asked for.
 //!
-//! Columns (k, n) lie on a lattice of [`EXTENTS`], every second of its points like the fields of one
+//! Columns (k, n) lie on a lattice of `EXTENTS`, every second of its points like the fields of one
 //! colour of a chessboard, and on one of the geometric means between them likewise, so that a shape
 //! has measured ones on all sides; further columns are shards of transformer layers and odd sizes.
 //! Rows m are powers of two, and in each column other ones between.

@@ -4,7 +4,7 @@
 //!
 //! * The tile groups of a fused kernel become GEMMs of their own, one after another in their lane.
 //!   A kernel begins its groups in that order anyway, so no circle of waits can arise. Kernels that
-//!   [`fused`] keeps stay what they are.
+//!   `fused` keeps stay what they are.
 //! * GEMMs of ranks that share a GPU take all SMs: they follow one another in one stream.
 //! * A wait by a kernel flag becomes one by a stream flag, except in such a kernel: the stream
 //!   waits, not the kernel.
@@ -34,7 +34,7 @@ pub struct Options {
     pub library: bool,
     /// Thread blocks of a copy within one GPU that the schedule leaves to a copy engine.
     pub local_blocks: u16,
-    /// Whether fused kernels that wait for rows of one product stay what they are, see [`fused`].
+    /// Whether fused kernels that wait for rows of one product stay what they are, see `fused`.
     pub fuse: bool,
 }
 

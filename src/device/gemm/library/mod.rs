@@ -16,13 +16,13 @@
 //! its fixed time, each times a fitted factor; `load` is what one SM reads of its operands from level-2
 //! cache, where a B smaller than `cached` stays for the next GEMM in a row; `efficiency` is that of the
 //! tile and split. A shape whose choice is not listed takes the choice for the same n and the nearest
-//! k, and where there is none the fastest of the algorithms met in [`MET`] measurements.
+//! k, and where there is none the fastest of the algorithms met in `MET` measurements.
 //!
 //! Rows that are no multiples of 16 bytes (n or k no multiple of 8 elements) make a library leave its
 //! fast kernels, whatever their tile is called: shapes and measurements are told apart by their
-//! [`grain`].
+//! `grain`.
 //!
-//! Measured points correct it: see [`near`].
+//! Measured points correct it: see `near`.
 
 mod near;
 #[cfg(test)]
