@@ -25,7 +25,8 @@ pub(super) struct Late {
 impl Engine<'_> {
     /// The shape of a GEMM that holds all SMs it uses from start to end.
     pub(super) fn whole_gemm(&self, task: u32) -> Option<[u64; 3]> {
-        let real = self.options.streams == Streams::PerGpu && self.options.terms.contention;
+        let terms = self.options.terms;
+        let real = self.options.streams == Streams::PerGpu && terms.contention && terms.compute;
         let alone = self.schedule.tasks[task as usize].launch.is_none();
         self.costs.gemm_shape(task).filter(|_| real && alone)
     }
