@@ -10,7 +10,7 @@ use serde_json::Value;
 
 use super::error::Failure;
 use super::gpu::{Watchdog, enter};
-use super::output::{Format, OutputArgs, write_file};
+use super::output::{Format, OutputArgs, read_text, write_file};
 use crate::calibrate::machine::book::Book;
 use crate::calibrate::machine::difference::{Difference, compare};
 use crate::calibrate::machine::file::{Machine, text};
@@ -19,7 +19,6 @@ use crate::device::{self, Device};
 use crate::gpu::Session;
 use crate::gpu::check::STEP_LIMIT;
 use crate::gpu::info::{Info, info};
-use crate::input::{decode, read_file};
 use crate::report::grid::Grid;
 use crate::report::list::List;
 use crate::topology;
@@ -104,21 +103,19 @@ pub fn run(args: &CalibrateArgs) -> Result<(), Failure> {
     }
 }
 
-/// Fits recorded GEMMs anew.
-fn refit(args: &CalibrateArgs, old: &Path, raw: &Path) -> Result<(), Failure> {
-    let name = match old.to_string_lossy() {
+/// A file's name such that it is not taken for the name of a topology.
+fn as_path(file: &Path) -> String {
+    match file.to_string_lossy() {
         name if name.contains(['/', '.']) => name.into_owned(),
         name => format!("./{name}"),
-    };
-    let topology = topology::load(&name, &[]).map_err(|error| Failure::input(&error))?;
-    let read = |path: &Path| {
-        let name = path.display();
-        let bytes = read_file(path, LARGEST)
-            .map_err(|error| Failure::Input(format!("error: cannot read `{name}`: {error}")))?;
-        let text = decode(&name.to_string(), &bytes).map_err(|error| Failure::input(&error))?;
-        Ok::<_, Failure>(text.to_owned())
-    };
-    let text = recorded::refit(&read(old)?, topology.device(0), &read(raw)?)
+    }
+}
+
+/// Fits recorded GEMMs anew.
+fn refit(args: &CalibrateArgs, old: &Path, raw: &Path) -> Result<(), Failure> {
+    let topology = topology::load(&as_path(old), &[]).map_err(|error| Failure::input(&error))?;
+    let (old, samples) = (read_text(old, LARGEST)?, read_text(raw, LARGEST)?);
+    let text = recorded::refit(&old, topology.device(0), &samples)
         .map_err(|error| Failure::Input(format!("error: `{}`: {error}", raw.display())))?;
     args.output.write(text.as_bytes())
 }
@@ -207,11 +204,7 @@ fn save(
         &book.notes(),
     );
     write_file(out, text.as_bytes())?;
-    let name = match out.to_string_lossy() {
-        name if name.contains(['/', '.']) => name.into_owned(),
-        name => format!("./{name}"),
-    };
-    topology::load(&name, &[]).map_err(|error| {
+    topology::load(&as_path(out), &[]).map_err(|error| {
         Failure::Internal(format!(
             "error: the calibration cannot be read back\n{error}"
         ))

@@ -7,6 +7,7 @@ use clap::{Args, ValueEnum};
 
 use super::error::Failure;
 use crate::experiment::run::temporary;
+use crate::input::{decode, read_file};
 use crate::report::grid::{self, Grid, Look};
 use crate::report::list::List;
 
@@ -134,6 +135,18 @@ pub fn print(bytes: &[u8]) -> Result<(), Failure> {
             ErrorKind::BrokenPipe => Failure::Closed,
             _ => Failure::Internal(format!("error: cannot write to standard output: {error}")),
         })
+}
+
+/// The text of a file of at most `most` bytes.
+///
+/// # Errors
+/// [`Failure::Input`] with the place of what is no UTF-8.
+pub fn read_text(path: &Path, most: u64) -> Result<String, Failure> {
+    let name = path.display().to_string();
+    let bytes = read_file(path, most)
+        .map_err(|error| Failure::Input(format!("error: cannot read `{name}`: {error}")))?;
+    let text = decode(&name, &bytes).map_err(|error| Failure::input(&error))?;
+    Ok(text.to_owned())
 }
 
 /// Writes a file by way of a temporary one beside it, so that no reader sees half of it.

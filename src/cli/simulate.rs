@@ -7,8 +7,7 @@ use clap::Args;
 use super::args::{MachineArgs, OperatorArgs, PathArgs, RunArgs};
 use super::error::Failure;
 use super::evaluate::{self, Judge};
-use super::output::{Format, OutputArgs, write_file};
-use crate::input::{decode, read_file};
+use super::output::{Format, OutputArgs, read_text, write_file};
 use crate::report::simulation::{self, Simulation};
 use crate::report::trace;
 use crate::schedule::{self, Schedule};
@@ -181,10 +180,6 @@ pub fn placed(topology: &Topology, placement: &[u32]) -> Result<(), Failure> {
 /// # Errors
 /// [`Failure::Input`] with the place and what to do.
 pub fn schedule_file(path: &Path) -> Result<Schedule, Failure> {
-    let bytes = read_file(path, LARGEST).map_err(|error| {
-        Failure::Input(format!("error: cannot read `{}`: {error}", path.display()))
-    })?;
-    let name = path.display().to_string();
-    let text = decode(&name, &bytes).map_err(|error| Failure::input(&error))?;
-    schedule::json::read(text, &name).map_err(|error| Failure::input(&error))
+    let text = read_text(path, LARGEST)?;
+    schedule::json::read(&text, &path.display().to_string()).map_err(|error| Failure::input(&error))
 }

@@ -3,11 +3,13 @@
 
 use std::fs;
 
+use assert_cmd::Command;
+
 use super::duet;
 
-/// Runs `duet gpu …` with `folder` as the only place named, and returns code and message.
-fn gpu(args: &str, variables: &[(&str, &str)]) -> (i32, String) {
-    let mut command = duet(&format!("gpu {args}"));
+/// `duet` with these arguments, and with no place where libraries are looked for.
+fn homeless(args: &str) -> Command {
+    let mut command = duet(args);
     for name in [
         "CUDA_HOME",
         "CUDA_PATH",
@@ -17,6 +19,12 @@ fn gpu(args: &str, variables: &[(&str, &str)]) -> (i32, String) {
     ] {
         command.env_remove(name);
     }
+    command
+}
+
+/// Runs `duet gpu …` with `folder` as the only place named, and returns code and message.
+fn gpu(args: &str, variables: &[(&str, &str)]) -> (i32, String) {
+    let mut command = homeless(&format!("gpu {args}"));
     let output = command
         .envs(variables.iter().copied())
         .output()
@@ -86,16 +94,7 @@ fn calibrations_need_a_gpu_and_a_file() {
     let say = |args: &str| {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().to_str().unwrap();
-        let mut command = duet(&args.replace("OUT", &format!("{path}/box.yaml")));
-        for name in [
-            "CUDA_HOME",
-            "CUDA_PATH",
-            "CONDA_PREFIX",
-            "VIRTUAL_ENV",
-            "HOME",
-        ] {
-            command.env_remove(name);
-        }
+        let mut command = homeless(&args.replace("OUT", &format!("{path}/box.yaml")));
         let output = command.env("DUET_CUDA_DIR", path).output().expect("runs");
         // Nothing is written before there is anything to write.
         assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 0);

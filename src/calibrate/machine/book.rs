@@ -25,6 +25,28 @@ pub struct Product {
     pub kernel: Option<Kernel>,
 }
 
+impl Product {
+    /// The GEMM `[m, n, k]` as it was timed; one that only ran `alone` is freed of what being the
+    /// first costs, `first` \[s\].
+    pub fn new(
+        [m, n, k]: [u64; 3],
+        alone: Estimate,
+        in_a_row: Option<Estimate>,
+        first: f64,
+        kernel: Option<Kernel>,
+    ) -> Self {
+        let time = in_a_row.unwrap_or_else(|| alone.map(|time| time - first));
+        Self {
+            m,
+            n,
+            k,
+            time,
+            alone,
+            kernel,
+        }
+    }
+}
+
 /// The record of one calibration.
 pub struct Book<'w> {
     raw: RefCell<Box<dyn Write + 'w>>,

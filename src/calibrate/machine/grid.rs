@@ -148,19 +148,10 @@ fn keep(book: &Book<'_>, shapes: &[Everywhere], times: &[Vec<Times>]) {
         book.fact("gemm.first.start", Some(start));
         book.fact("gemm.first.per-byte", Some(per_byte));
     }
-    // What only ran alone is freed of what being first costs.
     let first = median(&firsts).unwrap_or(0.0);
-    for ([m, n, k], kernel, alone, each) in found {
-        let rest = alone.map(|alone| alone.map(|time| time - first));
-        if let (Some(alone), Some(time)) = (alone, each.or(rest)) {
-            book.product(Product {
-                m,
-                n,
-                k,
-                time,
-                alone,
-                kernel,
-            });
+    for (shape, kernel, alone, each) in found {
+        if let Some(alone) = alone {
+            book.product(Product::new(shape, alone, each, first, kernel));
         }
     }
     let ratio = |times: &[Times]| {

@@ -86,22 +86,12 @@ pub fn products(raw: &str, choices: &Choices) -> Result<Vec<Product>, RefitError
     let first = median(&shapes.values().filter_map(more).collect::<Vec<_>>()).unwrap_or(0.0);
     let product = |(&(k, n, m), shape): (&(u64, u64, u64), &Slowest)| {
         let alone = Estimate::median(&shape.alone)?;
-        let time = match Estimate::median(&shape.in_a_row) {
-            Some(time) => time,
-            None => alone.map(|time| time - first),
-        };
+        let in_a_row = Estimate::median(&shape.in_a_row);
         let kernel = choices
             .get(&(k, n))
             .and_then(|rows| rows.range(m..).next().or(rows.last_key_value()))
             .map(|(_, kernel)| *kernel);
-        Some(Product {
-            m,
-            n,
-            k,
-            time,
-            alone,
-            kernel,
-        })
+        Some(Product::new([m, n, k], alone, in_a_row, first, kernel))
     };
     let all: Vec<Product> = shapes.iter().filter_map(product).collect();
     match all.is_empty() {
@@ -111,7 +101,7 @@ pub fn products(raw: &str, choices: &Choices) -> Result<Vec<Product>, RefitError
 }
 
 /// The choices of a profile's list.
-fn listed(library: &Library) -> Choices {
+pub(super) fn listed(library: &Library) -> Choices {
     let kernel = |place: u16| {
         let algorithm = library.algorithms.get(usize::from(place))?;
         Some(Kernel {

@@ -135,112 +135,30 @@ pub fn facts(
 
 #[cfg(test)]
 mod tests {
-    use std::collections::BTreeMap;
-
     use super::*;
-    use crate::calibrate::machine::estimate::median;
-    use crate::calibrate::machine::kernels::Kernel;
-    use crate::device::gemm::library::{self, Algorithm};
+    use crate::calibrate::machine::recorded::{listed, products};
+    use crate::device::gemm::library::Algorithm;
     use crate::topology;
 
     /// Samples of two H200.
     const SAMPLES: &str =
         include_str!("../../../experiments/calibration/measured/2026-11-30-h200-pair.csv");
 
-    fn kernel(words: &str) -> Option<Kernel> {
-        let tile = words.split("tile ").nth(1)?.split(';').next()?;
-        let (rows, columns) = tile.split_once('×')?;
-        let split = words
-            .split("k in ")
-            .nth(1)
-            .and_then(|w| w.split(' ').next());
-        Some(Kernel {
-            tile: (rows.parse().ok()?, columns.parse().ok()?),
-            split: split.map_or(Some(1), |parts| parts.parse().ok())?,
-        })
-    }
-
-    fn column(text: &str) -> Option<(u64, u64)> {
-        let (k, n) = text.strip_prefix('k')?.split_once('n')?;
-        Some((k.parse().ok()?, n.parse().ok()?))
-    }
-
-    /// The slowest GPU's medians of a shape \[s\].
-    #[derive(Default)]
-    struct Slowest {
-        alone: f64,
-        in_a_row: Option<f64>,
-    }
-
-    /// Products as `grid` keeps them. A run of rows with one algorithm is noted where it begins, and
-    /// every measured row was asked for.
-    fn recorded() -> Vec<Product> {
-        let mut shapes: BTreeMap<(u64, u64, u64), Slowest> = BTreeMap::new();
-        let mut runs: BTreeMap<(u64, u64), BTreeMap<u64, Kernel>> = BTreeMap::new();
-        for line in SAMPLES.lines() {
-            let cells: Vec<&str> = line.split(',').collect();
-            let ["gemm", case, x, _, samples] = cells[..] else {
-                continue;
-            };
-            let mut words = case.splitn(3, ' ');
-            let first = words.next().unwrap();
-            if first == "lt" {
-                let at = column(words.next().unwrap()).unwrap();
-                let kernel = kernel(words.next().unwrap()).unwrap();
-                runs.entry(at)
-                    .or_default()
-                    .insert(x.parse().unwrap(), kernel);
-                continue;
-            }
-            let (Some((k, n)), Some(_gpu)) = (column(first), words.next()) else {
-                continue;
-            };
-            let times: Vec<f64> = samples.split(' ').map(|t| t.parse().unwrap()).collect();
-            let time = median(&times).unwrap() * 1e-6;
-            let shape = shapes.entry((k, n, x.parse().unwrap())).or_default();
-            match words.next() {
-                Some(_) => shape.alone = shape.alone.max(time),
-                None => shape.in_a_row = Some(shape.in_a_row.unwrap_or(0.0).max(time)),
-            }
-        }
-        let more = shapes.values().filter_map(|s| Some(s.alone - s.in_a_row?));
-        let first = median(&more.collect::<Vec<_>>()).unwrap();
-        let product = |(&(k, n, m), shape): (&(u64, u64, u64), &Slowest)| Product {
-            m,
-            n,
-            k,
-            time: Estimate::exact(shape.in_a_row.unwrap_or(shape.alone - first), 9),
-            alone: Estimate::exact(shape.alone, 9),
-            kernel: runs[&(k, n)]
-                .range(..=m)
-                .next_back()
-                .map(|(_, kernel)| *kernel),
-        };
-        shapes.iter().map(product).collect()
-    }
-
-    /// The machine that the samples are from, what its library takes, and what precedes a kernel.
-    fn machine() -> (Device, Choices, f64) {
+    /// The machine that the samples are from, what its library takes, what precedes a kernel, and the
+    /// products as the calibration kept them.
+    fn recorded() -> (Device, Choices, f64, Vec<Product>) {
         let found = topology::load("h200-pair-calibrated", &[]).unwrap();
         let mut device = Device::clone(found.device(0));
         device.gemm_table.clear();
-        let library = device.gemm_library.take().unwrap();
-        let kernel = |place: u16| {
-            let Algorithm { tile, split, .. } = library.algorithms[usize::from(place)];
-            Kernel { tile, split }
-        };
-        let of = |c: &library::Choices| {
-            let rows = c.rows.iter().map(|&(m, place)| (m, kernel(place)));
-            ((c.k, c.n), rows.collect())
-        };
-        let choices = library.choices.iter().map(of).collect();
+        let choices = listed(&device.gemm_library.take().unwrap());
         let launch = device.costs.lane.get() + device.costs.kernel_start.get();
-        (device, choices, launch)
+        let products = products(SAMPLES, &choices).unwrap();
+        (device, choices, launch, products)
     }
 
     #[test]
     fn columns_left_out_of_recorded_samples() {
-        let (products, (device, choices, launch)) = (recorded(), machine());
+        let (device, choices, launch, products) = recorded();
         assert!(products.len() > 2500, "{}", products.len());
         let found = facts(&device, &products, &choices, launch);
         for (name, estimate) in &found {
@@ -260,7 +178,7 @@ mod tests {
     /// Made up by the model itself, everything is found again.
     #[test]
     fn what_the_model_makes_it_finds() {
-        let (mut made, (device, _, launch)) = (recorded(), machine());
+        let (device, _, launch, mut made) = recorded();
         made.retain(|p| whole(&[p.m, p.n, p.k]));
         made = made.into_iter().step_by(3).collect();
         let library = fit(&device, &made, &Choices::new(), launch).unwrap();

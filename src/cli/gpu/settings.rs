@@ -7,12 +7,11 @@ use clap::Args;
 
 use super::{Watchdog, enter};
 use crate::cli::error::Failure;
-use crate::cli::output::write_file;
+use crate::cli::output::{read_text, write_file};
 use crate::gpu::Session;
 use crate::gpu::exec::{Faults, Machine, Settings};
 use crate::gpu::lt::{Pick, Pins};
 use crate::gpu::plan::{FlagId, Plan};
-use crate::input::{decode, read_file};
 use crate::schedule::Rank;
 use crate::units::{Bytes, Seconds};
 
@@ -145,10 +144,8 @@ impl UseArgs {
         let machine = Machine::open(session, gpus, self.settings(warm))?;
         if let Some(path) = self.pins.as_deref().filter(|path| path.exists()) {
             let name = path.display();
-            let bytes = read_file(path, LARGEST)
-                .map_err(|error| Failure::Input(format!("error: cannot read `{name}`: {error}")))?;
-            let text = decode(&name.to_string(), &bytes).map_err(|error| Failure::input(&error))?;
-            let read = Pins::read(text)
+            let text = read_text(path, LARGEST)?;
+            let read = Pins::read(&text)
                 .and_then(|pins| machine.pin(&pins).map_err(|error| error.to_string()));
             read.map_err(|error| {
                 Failure::Input(format!(

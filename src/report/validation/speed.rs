@@ -19,26 +19,26 @@ const COLUMNS: &[&str] = &[
 ];
 
 pub(super) fn gains(found: &Validation) -> Section {
-    let mut section = Section::new(
+    table(
         "speed-ups",
         "Speed-ups",
         "Geometric means over groups of T(baseline)/T, measured in the same rounds, and as predicted; `faster` counts groups above 1. The baselines are the copy engine and then the same GEMM, and NCCL (NVLS off) and then the same GEMM.",
-        COLUMNS,
-    );
-    for gain in &found.speed.gains {
-        section.row(cells(gain));
-    }
-    section
+        &found.speed.gains,
+    )
 }
 
 pub(super) fn strategies(found: &Validation) -> Section {
-    let mut section = Section::new(
+    table(
         "speed-ups-by-strategy",
         "Speed-ups by strategy",
         "Over the copy engine and then the same GEMM: of each strategy the setting that was measured as its fastest, geometric means over groups.",
-        COLUMNS,
-    );
-    for gain in &found.speed.strategies {
+        &found.speed.strategies,
+    )
+}
+
+fn table(key: &'static str, title: &'static str, words: &'static str, gains: &[Gain]) -> Section {
+    let mut section = Section::new(key, title, words, COLUMNS);
+    for gain in gains {
         section.row(cells(gain));
     }
     section

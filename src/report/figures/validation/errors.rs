@@ -1,8 +1,8 @@
 //! Errors by strategy.
 
-use super::{Figure, caption};
+use super::{Figure, caption, series_of};
 use crate::report::figures::{Picture, one};
-use crate::report::plot::{Axis, BarSeries, Bars, Look, Quantity, Shape};
+use crate::report::plot::{Axis, Bars, Quantity, Shape};
 use crate::validate::analysis::Validation;
 use crate::validate::analysis::errors::{Dimension, Errors};
 
@@ -25,20 +25,11 @@ fn draw(found: &Validation) -> Result<Vec<Picture>, String> {
         return Err("it needs strategies that are measured and simulated".to_owned());
     }
     let series = |name: &str, nth: usize, errors: &[Errors]| {
-        let here: Vec<Option<&Errors>> = (absolute.iter())
+        let here = absolute
+            .iter()
             .map(|one| errors.iter().find(|errors| errors.name == one.name))
-            .collect();
-        let value = |errors: &Option<&Errors>| errors.map_or(f64::NAN, |errors| errors.mape);
-        let interval = |errors: &Option<&Errors>| {
-            let ends = errors.and_then(|errors| errors.mape_interval);
-            ends.map_or((value(errors), value(errors)), |[low, high]| (low, high))
-        };
-        BarSeries {
-            name: name.to_owned(),
-            look: Look::nth(nth),
-            values: here.iter().map(value).collect(),
-            intervals: here.iter().map(interval).collect(),
-        }
+            .map(|found| found.map(|errors| (errors.mape, errors.mape_interval)));
+        series_of(name.to_owned(), nth, here)
     };
     let bars = Bars {
         caption: caption(

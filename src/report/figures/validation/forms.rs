@@ -1,9 +1,9 @@
 //! Mean absolute error of the closed forms, without and with the overhead term.
 
-use super::{Figure, caption};
+use super::{Figure, caption, series_of};
 use crate::experiment::analysis::Family;
 use crate::report::figures::{Picture, one};
-use crate::report::plot::{Axis, BarSeries, Bars, Look, Quantity, Shape};
+use crate::report::plot::{Axis, Bars, Quantity, Shape};
 use crate::validate::analysis::Validation;
 use crate::validate::analysis::forms::{FORMS, FormErrors};
 
@@ -33,21 +33,12 @@ fn draw(found: &Validation) -> Result<Vec<Picture>, String> {
         .into_iter()
         .flat_map(|form| [(form, false), (form, true)]);
     let series = |(nth, (form, overhead)): (usize, (&str, bool))| {
-        let here: Vec<Option<&FormErrors>> = families
+        let here = families
             .iter()
             .map(|family| find(form, overhead, *family))
-            .collect();
-        let value = |errors: &Option<&FormErrors>| errors.map_or(f64::NAN, |errors| errors.mae);
-        let interval = |errors: &Option<&FormErrors>| {
-            let ends = errors.and_then(|errors| errors.mae_interval);
-            ends.map_or((value(errors), value(errors)), |[low, high]| (low, high))
-        };
-        BarSeries {
-            name: format!("{form}{}", if overhead { "" } else { " without overhead" }),
-            look: Look::nth(nth),
-            values: here.iter().map(value).collect(),
-            intervals: here.iter().map(interval).collect(),
-        }
+            .map(|found| found.map(|errors| (errors.mae, errors.mae_interval)));
+        let without = if overhead { "" } else { " without overhead" };
+        series_of(format!("{form}{without}"), nth, here)
     };
     let bars = Bars {
         caption: caption(

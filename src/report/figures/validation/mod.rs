@@ -9,7 +9,7 @@ mod speed;
 mod winners;
 
 use super::{Drawn, Picture};
-use crate::report::plot::Caption;
+use crate::report::plot::{BarSeries, Caption, Look};
 use crate::validate::analysis::Validation;
 
 /// A figure that can be drawn.
@@ -32,6 +32,29 @@ pub fn registry() -> &'static [Figure] {
         overlap::FIGURE,
         winners::FIGURE,
     ]
+}
+
+/// Bars of a value with the interval it has, if any, by group; a group may have none.
+fn series_of(
+    name: String,
+    nth: usize,
+    groups: impl Iterator<Item = Option<(f64, Option<[f64; 2]>)>>,
+) -> BarSeries {
+    let (values, intervals) = groups
+        .map(|group| {
+            let (value, ends) = group.unwrap_or((f64::NAN, None));
+            (
+                value,
+                ends.map_or((value, value), |[low, high]| (low, high)),
+            )
+        })
+        .unzip();
+    BarSeries {
+        name,
+        look: Look::nth(nth),
+        values,
+        intervals,
+    }
 }
 
 /// Draws all of them.
