@@ -8,6 +8,8 @@ mod corpus;
 mod format;
 #[path = "topology/generators.rs"]
 mod generators;
+#[path = "topology/of_machine.rs"]
+mod of_machine;
 #[path = "topology/robust.rs"]
 mod robust;
 #[path = "topology/set.rs"]

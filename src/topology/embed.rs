@@ -32,6 +32,7 @@ const SHIPPED: &[(&str, &str)] = shipped![
     "h100-nvswitch-8",
     "h100-rail-128",
     "h20-nvswitch-8",
+    "h200-box8",
     "h200-nvswitch-8",
     "h200-pair",
     "h200-pair-calibrated",

@@ -95,6 +95,29 @@ fn a_dry_run_says_what_it_takes() {
     assert_eq!(lines.lines().count(), 16);
 }
 
+/// With a limit the dry run says how the groups fall into commands: each of them ends in time,
+/// and together they are all groups.
+#[test]
+fn a_dry_run_with_a_limit_divides_into_commands() {
+    let text = stdout(&format!("validate {PILOT} --dry-run --seconds 30"));
+    let (_, commands) = text.split_once("the same command, given ").unwrap();
+    let rows: Vec<Vec<&str>> = (commands.lines())
+        .filter(|line| line.contains(" of ") && line.starts_with(|c: char| c.is_ascii_digit()))
+        .map(|line| line.split_whitespace().collect())
+        .collect();
+    assert!(rows.len() > 1, "{text}");
+    let number = |row: &[&str], at: usize| row[at].parse::<f64>().unwrap();
+    let groups: f64 = rows.iter().map(|row| number(row, 3)).sum();
+    assert_eq!(groups, 15.0, "{text}");
+    for row in &rows {
+        assert!(number(row, row.len() - 2) <= 30.0, "{row:?}");
+    }
+    let (code, text) = failure(&format!("validate {PILOT} --dry-run --seconds 1"));
+    assert_eq!(code, 3);
+    assert!(text.contains("take longer than `--seconds 1`"), "{text}");
+    assert!(text.contains("help: give more seconds"), "{text}");
+}
+
 #[test]
 fn what_cannot_be_measured_is_refused_in_words() {
     let folder = tempfile::tempdir().unwrap();

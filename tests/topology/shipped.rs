@@ -27,7 +27,7 @@ fn alone(topology: &Topology, from: u32, to: u32) -> f64 {
 }
 
 /// Machines that can be relied upon by name.
-const PROMISED: [&str; 22] = [
+const PROMISED: [&str; 23] = [
     "a6000-pairs-8",
     "a6000-pairs-4",
     "a100-pcie-8",
@@ -36,6 +36,7 @@ const PROMISED: [&str; 22] = [
     "h800-nvswitch-8",
     "h100-nvswitch-8",
     "h200-nvswitch-8",
+    "h200-box8",
     "h200-pair",
     "h200-pair-calibrated",
     "h200-pair-datasheet",

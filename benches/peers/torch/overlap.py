@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""The schedule that Duet chooses beside what PyTorch offers, in turns on the same two GPUs.
+"""The schedule that Duet chooses beside what PyTorch offers, in turns on the same GPUs.
 
     python3 overlap.py --duet ./duet [--topology h200-pair-calibrated] [--rounds 15] [--rows rows.csv]
 
@@ -12,7 +12,8 @@ running. NVLink multicast is off for all of them.
 Results of the fused calls are compared with NCCL's and cuBLAS's first. Printed are medians of ratios
 over rounds and their geometric means by operator: above 1, Duet is faster.
 
-Needs PyTorch with CUDA and two GPUs. Every wait has a limit.
+Needs PyTorch with CUDA and two GPUs, or as many as the environment variable WORLD_SIZE says. Every wait
+has a limit.
 """
 
 import argparse
@@ -26,7 +27,8 @@ import sys
 
 from alternate import Program
 
-RANKS = 2
+# Ranks, one GPU each.
+RANKS = int(os.environ.get("WORLD_SIZE", "2"))
 # Columns (n, k) of a layer, global: the first and second feed-forward GEMM and the attention's.
 GATHER = [(16384, 4096), (6144, 4096), (57344, 8192), (13824, 5120)]
 SCATTER = [(4096, 16384), (4096, 4096), (8192, 28672), (5120, 13824)]

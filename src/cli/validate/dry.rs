@@ -46,10 +46,70 @@ impl Sum {
 
 pub fn run(args: &ValidateArgs, wanted: &Wanted) -> Result<(), Failure> {
     match args.output.format {
-        Format::Table => args.output.draw(&(table(args, wanted) + &words(wanted)))?,
+        Format::Table => {
+            let text = table(args, wanted) + &words(wanted);
+            args.output.draw(&(text + &commands(args, wanted)))?;
+        }
         _ => args.output.list(&list(wanted), &Grid::default())?,
     }
-    wanted.fits()
+    wanted.fits()?;
+    match args.seconds {
+        Some(budget) => ends_within(wanted, budget.as_secs_f64()),
+        None => Ok(()),
+    }
+}
+
+/// Refuses groups that no command of `budget` seconds begins.
+fn ends_within(wanted: &Wanted, budget: f64) -> Result<(), Failure> {
+    let both = wanted.chosen.iter().zip(&wanted.estimates);
+    let long: Vec<String> = (both.filter(|(_, estimate)| estimate.seconds > budget))
+        .map(|(&index, estimate)| {
+            let group = &wanted.groups[index].group;
+            format!("\n  {group} takes about {:.0} s", estimate.seconds)
+        })
+        .collect();
+    match long.is_empty() {
+        true => Ok(()),
+        false => Err(Failure::Input(format!(
+            "error: {} of {} groups take longer than `--seconds {budget}`{}\n  help: give more seconds, or fewer `--rounds`",
+            long.len(),
+            wanted.chosen.len(),
+            long.concat()
+        ))),
+    }
+}
+
+/// How often the command has to be given with `--seconds`: a group begins where it ends in time.
+fn commands(args: &ValidateArgs, wanted: &Wanted) -> String {
+    let Some(budget) = args.seconds else {
+        return String::new();
+    };
+    let mut sums: Vec<Sum> = Vec::new();
+    for estimate in &wanted.estimates {
+        let begun = sums.last().map(|sum| sum.seconds);
+        if begun.is_none_or(|begun| begun + estimate.seconds > budget.as_secs_f64()) {
+            sums.push(Sum::default());
+        }
+        if let Some(sum) = sums.last_mut() {
+            sum.add(estimate);
+        }
+    }
+    let mut grid = Grid::default()
+        .left("command", 0)
+        .right("groups", 0)
+        .right("cases", 0)
+        .right("skipped", 1)
+        .right("memory of a GPU", 0)
+        .right("time", 0);
+    for (index, sum) in sums.iter().enumerate() {
+        grid.row(sum.cells(&format!("{} of {}", index + 1, sums.len())));
+    }
+    format!(
+        "\nthe same command, given {} × with `--seconds {:.0}` (each goes on where the one before stopped):\n\n{}",
+        sums.len(),
+        budget.as_secs_f64(),
+        grid.draw(&args.output.look())
+    )
 }
 
 /// By grid.
