@@ -35,11 +35,19 @@ const VARIANTS: [(&str, Other); 6] = [
     ("sm-push", Other::SmPush),
     ("local", Other::Local),
 ];
+/// GEMMs `[m, n, k]` with what their facts begin with.
+const SHAPES: [(&str, [u64; 3]); 2] = [("slowed", [8192; 3]), ("slowed.small", [1024, 4096, 4096])];
 /// Blocks of copies by SMs.
 const BLOCKS: u32 = 8;
 
 fn run(lab: &Lab<'_>, book: &Book<'_>) -> Result<(), GpuError> {
-    let gemm = Ready::new(lab, 0, [8192; 3])?;
+    SHAPES
+        .into_iter()
+        .try_for_each(|(prefix, shape)| slowed(lab, book, prefix, shape))
+}
+
+fn slowed(lab: &Lab<'_>, book: &Book<'_>, prefix: &str, shape: [u64; 3]) -> Result<(), GpuError> {
+    let gemm = Ready::new(lab, 0, shape)?;
     let variants = VARIANTS.into_iter().filter(|(_, other)| match other {
         Other::Alone | Other::Host | Other::Local => true,
         Other::Push | Other::Both => lab.units.len() > 1,
@@ -69,8 +77,13 @@ fn run(lab: &Lab<'_>, book: &Book<'_>) -> Result<(), GpuError> {
     }
     for ((name, other), ratios) in variants.iter().zip(&ratios) {
         if *other != Other::Alone {
-            book.raw(&format!("GEMM beside {name}"), 8192.0, "ratio", ratios);
-            book.fact(&format!("slowed.{name}"), Estimate::median(ratios));
+            book.raw(
+                &format!("GEMM beside {name}"),
+                shape[0] as f64,
+                "ratio",
+                ratios,
+            );
+            book.fact(&format!("{prefix}.{name}"), Estimate::median(ratios));
         }
     }
     Ok(())

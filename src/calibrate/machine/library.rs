@@ -25,7 +25,8 @@ pub const SECTION: Section = Section {
     run,
 };
 
-const KINDS: [(&str, f64); 3] = [
+/// Names of collectives, and their rounds.
+pub(super) const KINDS: [(&str, f64); 3] = [
     ("all-gather", 1.0),
     ("reduce-scatter", 1.0),
     ("all-reduce", 2.0),
@@ -55,7 +56,7 @@ fn run(lab: &Lab<'_>, book: &Book<'_>) -> Result<(), GpuError> {
     let mut rows = Vec::new();
     for (name, rounds) in KINDS {
         for &each in &sizes {
-            let call = || collective(lab, &comms, name, each);
+            let call = || collective(lab, &comms, (name, each), 0);
             // Once by itself: connections are made at the first call.
             call()?;
             lab.finish()?;
@@ -91,8 +92,13 @@ fn run(lab: &Lab<'_>, book: &Book<'_>) -> Result<(), GpuError> {
     Ok(())
 }
 
-/// One collective whose parts have `each` bytes.
-fn collective(lab: &Lab<'_>, comms: &Comms, name: &str, each: u64) -> Result<(), GpuError> {
+/// One collective whose parts have `each` bytes, in stream `lane` of every GPU.
+pub(super) fn collective(
+    lab: &Lab<'_>,
+    comms: &Comms,
+    (name, each): (&str, u64),
+    lane: usize,
+) -> Result<(), GpuError> {
     let members = lab.units.len() as u64;
     let whole = each * members;
     let calls = lab
@@ -116,7 +122,7 @@ fn collective(lab: &Lab<'_>, comms: &Comms, name: &str, each: u64) -> Result<(),
             };
             Ok(Call {
                 member: member as u32,
-                stream: &unit.streams[0],
+                stream: &unit.streams[lane],
                 op,
             })
         })

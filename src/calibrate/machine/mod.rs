@@ -14,6 +14,7 @@ mod blocks;
 pub mod book;
 mod bounds;
 mod copies;
+mod crowd;
 pub mod difference;
 pub mod estimate;
 mod extras;
@@ -53,7 +54,7 @@ pub struct Section {
 
 /// All sections in the order of measurement: the graphs' kernels are captured by others too, and
 /// GEMMs come last, for they use whatever time is left.
-pub const SECTIONS: [Section; 10] = [
+pub const SECTIONS: [Section; 11] = [
     graphs::SECTION,
     copies::SECTION,
     blocks::SECTION,
@@ -63,6 +64,7 @@ pub const SECTIONS: [Section; 10] = [
     submit::SECTION,
     library::SECTION,
     beside::SECTION,
+    crowd::SECTION,
     grid::SECTION,
 ];
 

@@ -1,12 +1,22 @@
 //! Graphs: recorded work that is launched at once.
 
+use std::mem::MaybeUninit;
 use std::ptr;
 use std::rc::Rc;
 
-use cudarc::driver::sys::{self, CUgraph, CUgraphExec};
+use cudarc::driver::sys::{self, CUDA_KERNEL_NODE_PARAMS, CUgraph, CUgraphExec, CUgraphNodeType};
 
 use super::{Gpu, Stream, check};
 use crate::gpu::GpuError;
+
+/// What a kernel is launched with.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub struct Launched {
+    /// Thread blocks.
+    pub blocks: u32,
+    /// Threads of each block.
+    pub threads: u32,
+}
 
 /// Recorded work, possibly on several GPUs.
 #[derive(Debug)]
@@ -34,6 +44,47 @@ impl Graph {
             sys::cuGraphGetNodes(self.raw, ptr::null_mut(), &raw mut count)
         })?;
         Ok(count)
+    }
+
+    /// What each kernel in it is launched with.
+    ///
+    /// # Errors
+    /// The driver's.
+    pub fn kernels(&self) -> Result<Vec<Launched>, GpuError> {
+        self.gpu.enter()?;
+        let mut count = self.nodes()?;
+        let mut nodes = vec![ptr::null_mut(); count];
+        // SAFETY: a live graph; room for `count` handles.
+        check("cuGraphGetNodes", unsafe {
+            sys::cuGraphGetNodes(self.raw, nodes.as_mut_ptr(), &raw mut count)
+        })?;
+        nodes.truncate(count);
+        let mut kernels = Vec::new();
+        for node in nodes {
+            let mut kind = CUgraphNodeType::CU_GRAPH_NODE_TYPE_EMPTY;
+            // SAFETY: a node of a live graph, a valid pointer.
+            check("cuGraphNodeGetType", unsafe {
+                sys::cuGraphNodeGetType(node, &raw mut kind)
+            })?;
+            if kind != CUgraphNodeType::CU_GRAPH_NODE_TYPE_KERNEL {
+                continue;
+            }
+            let mut params = MaybeUninit::<CUDA_KERNEL_NODE_PARAMS>::zeroed();
+            // SAFETY: a kernel's node of a live graph; the driver fills the structure, all of whose
+            // fields may be zero.
+            let params = unsafe {
+                check(
+                    "cuGraphKernelNodeGetParams",
+                    sys::cuGraphKernelNodeGetParams_v2(node, params.as_mut_ptr()),
+                )?;
+                params.assume_init()
+            };
+            kernels.push(Launched {
+                blocks: params.gridDimX * params.gridDimY * params.gridDimZ,
+                threads: params.blockDimX * params.blockDimY * params.blockDimZ,
+            });
+        }
+        Ok(kernels)
     }
 
     /// Makes it ready to launch.
