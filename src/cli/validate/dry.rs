@@ -45,6 +45,9 @@ impl Sum {
 }
 
 pub fn run(args: &ValidateArgs, wanted: &Wanted) -> Result<(), Failure> {
+    if let Some(budget) = args.seconds {
+        ends_within(wanted, budget.as_secs_f64())?;
+    }
     match args.output.format {
         Format::Table => {
             let text = table(args, wanted) + &words(wanted);
@@ -52,11 +55,7 @@ pub fn run(args: &ValidateArgs, wanted: &Wanted) -> Result<(), Failure> {
         }
         _ => args.output.list(&list(wanted), &Grid::default())?,
     }
-    wanted.fits()?;
-    match args.seconds {
-        Some(budget) => ends_within(wanted, budget.as_secs_f64()),
-        None => Ok(()),
-    }
+    wanted.fits()
 }
 
 /// Refuses groups that no command of `budget` seconds begins.
