@@ -29,6 +29,7 @@ mod library;
 mod products;
 pub mod profile;
 pub mod recorded;
+mod relay;
 pub mod shapes;
 mod signals;
 mod submit;
@@ -54,13 +55,14 @@ pub struct Section {
 
 /// All sections in the order of measurement: the graphs' kernels are captured by others too, and
 /// GEMMs come last, for they use whatever time is left.
-pub const SECTIONS: [Section; 11] = [
+pub const SECTIONS: [Section; 12] = [
     graphs::SECTION,
     copies::SECTION,
     blocks::SECTION,
     host::SECTION,
     signals::SECTION,
     between::SECTION,
+    relay::SECTION,
     submit::SECTION,
     library::SECTION,
     beside::SECTION,
