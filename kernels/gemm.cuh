@@ -30,10 +30,20 @@ struct Completion {
     u32 *flag;
 };
 
+// Bands that follow one another in the order; their tiles are taken before any of the next section, so that
+// no rows that are there wait behind rows that are not.
+struct Section {
+    u32 begin; // the tiles before it
+    u32 first; // its first band in the order
+    u32 bands;
+    u32 group; // bands whose tiles are taken at the same time
+};
+
 // What the rows of a product wait for, how long, where it is said that a wait took too long, and who is
 // told of rows that are done.
 struct Gate {
     const Band *bands; // null: from the top, without waits, parts or completions
+    const Section *sections; // null where `bands` is
     const Wait *waits;
     const u32 *epoch; // where the epoch lies; null: it is `base`
     u64 limit;
@@ -86,3 +96,25 @@ __device__ Place place_at(u32 at, u32 bands, u32 columns, u32 group)
     const u32 rows = min(group, bands - first);
     return Place{first + rest % rows, rest / rows};
 }
+
+// The tiles of a product by their places, which only grow.
+struct Course {
+    const Section *next; // null: one section
+    Section here;
+    u32 columns;
+
+    __device__ Course(const Gate &gate, u32 bands, u32 columns, u32 group) : next(gate.sections), columns(columns)
+    {
+        here = Section{0, 0, bands, group};
+        if (next)
+            here = *next;
+    }
+    __device__ Place place(u32 at)
+    {
+        while (at - here.begin >= here.bands * columns)
+            here = *++next;
+        Place place = place_at(at - here.begin, here.bands, columns, here.group);
+        place.band += here.first;
+        return place;
+    }
+};

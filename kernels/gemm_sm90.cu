@@ -68,20 +68,19 @@ struct Ring {
     }
 };
 
+__device__ u32 bands_of(const Gemm &gemm) { return (gemm.m + tile_m * CLUSTER_M - 1) / (tile_m * CLUSTER_M); }
+__device__ u32 columns_of(const Gemm &gemm) { return (gemm.n + tile_n * CLUSTER_N - 1) / (tile_n * CLUSTER_N); }
+
 // The tiles of one cluster, one after another.
 struct Walk {
-    u32 at, step, end, bands, columns, group;
+    u32 at, step, end;
 
     __device__ Walk(const Gemm &gemm)
     {
-        bands = (gemm.m + tile_m * CLUSTER_M - 1) / (tile_m * CLUSTER_M);
-        columns = (gemm.n + tile_n * CLUSTER_N - 1) / (tile_n * CLUSTER_N);
-        group = gemm.group;
         at = blockIdx.x / cluster;
         step = gridDim.x / cluster;
-        end = bands * columns;
+        end = bands_of(gemm) * columns_of(gemm);
     }
-    __device__ Place place() const { return place_at(at, bands, columns, group); }
 };
 
 // One thread: fills the stages.
@@ -94,13 +93,15 @@ __device__ void load(const Gemm &gemm, const Layout &at, u32 rank)
     for (u32 i = 0; i < CLUSTER_M; i++)
         column_mask |= 1 << (i + rank_n * CLUSTER_M);
     Ring ring = {0, 1};
+    Course course(gemm.gate, bands_of(gemm), columns_of(gemm), gemm.group);
     for (Walk walk(gemm); walk.at < walk.end; walk.at += walk.step) {
-        const Place place = walk.place();
+        const Place place = course.place(walk.at);
         u32 band = place.band;
         if (gemm.gate.bands) {
             const Band order = gemm.gate.bands[place.band];
             band = order.index;
-            if (order.count > 0) {
+            // A sum waits for what it is added to only when it is added.
+            if (!ACCUMULATE && order.count > 0) {
                 band_await(gemm.gate, order);
                 proxy_fence();
             }
@@ -135,6 +136,15 @@ __device__ void load(const Gemm &gemm, const Layout &at, u32 rank)
             }
             ring.next();
         }
+    }
+}
+
+// One thread: waits for what a band is to be added to.
+__device__ void await_sums(const Gemm &gemm, const Band &band)
+{
+    if (ACCUMULATE && gemm.gate.bands && band.count > 0) {
+        band_await(gemm.gate, band);
+        proxy_fence();
     }
 }
 
@@ -198,8 +208,9 @@ __device__ void store(const Gemm &gemm, const Layout &at, u32 rank, u32 group)
     const u32 rank_m = rank % CLUSTER_M, rank_n = rank / CLUSTER_M;
     int x = 0, y = 0;
     Band order = {};
+    Course course(gemm.gate, bands_of(gemm), columns_of(gemm), gemm.group);
     auto find = [&](const Walk &walk) {
-        const Place place = walk.place();
+        const Place place = course.place(walk.at);
         order.index = place.band;
         if (gemm.gate.bands)
             order = gemm.gate.bands[place.band];
@@ -210,8 +221,10 @@ __device__ void store(const Gemm &gemm, const Layout &at, u32 rank, u32 group)
     if (walk.at >= walk.end)
         return;
     find(walk);
-    if (leader)
+    if (leader) {
+        await_sums(gemm, order);
         prepare(gemm, at, group, 0, x, y);
+    }
     for (u32 turn = 0;;) {
         const u32 half = turn % 2, piece = turn % pieces;
         const u32 to_x = x + piece * 64;
@@ -223,10 +236,14 @@ __device__ void store(const Gemm &gemm, const Layout &at, u32 rank, u32 group)
             if (walk.at < walk.end)
                 find(walk);
         }
-        if (leader && walk.at < walk.end) {
+        // The sums of the next tile may not be there yet, and others may wait for this one.
+        const bool later = ACCUMULATE && piece + 1 == pieces;
+        auto prepare_next = [&] {
             stores_read();
             prepare(gemm, at, group, turn % 2, x + turn % pieces * 64, y);
-        }
+        };
+        if (leader && walk.at < walk.end && !later)
+            prepare_next();
         named_sync(1 + group * 2 + half, 160);
         const u32 from = at.piece(group, half);
         if (gemm.parts)
@@ -243,6 +260,10 @@ __device__ void store(const Gemm &gemm, const Layout &at, u32 rank, u32 group)
                 stores_done();
                 proxy_fence();
                 band_count(gemm.gate, here);
+            }
+            if (walk.at < walk.end && later) {
+                await_sums(gemm, order);
+                prepare_next();
             }
         }
         if (walk.at >= walk.end)

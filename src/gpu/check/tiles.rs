@@ -19,6 +19,7 @@ const FLAGS: u64 = WORDS + 256;
 const BANDS: u64 = WORDS + 4096;
 const WAITS: u64 = WORDS + 65536;
 const PARTS: u64 = WORDS + 131_072;
+const SECTIONS: u64 = WORDS + 163_840;
 const COMPLETIONS: u64 = WORDS + 196_608;
 
 /// Every kernel on shapes that are no multiples of its tile, with sums onto C and without.
@@ -151,6 +152,7 @@ fn gate(bench: &Bench, tables: &Order, limit: Duration, epoch: u32) -> Result<Ga
     };
     Ok(Gate {
         bands: table(BANDS, &tables.bands)?,
+        sections: table(SECTIONS, &tables.sections)?,
         waits: table(WAITS, &tables.waits)?,
         completions: match tables.completions.is_empty() {
             true => None,

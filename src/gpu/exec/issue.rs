@@ -305,7 +305,7 @@ impl Run<'_> {
                 );
                 if self.own(problem) {
                     let tiles = device.tiles.borrow();
-                    return tiles.run(stream, problem, matrices, None);
+                    return tiles.run(stream, problem, matrices);
                 }
                 let Some(space) = &self.workspaces[step.stream.index()] else {
                     return Err(GpuError::Argument("a product without workspace".to_owned()));

@@ -1,16 +1,19 @@
 //! Products whose rows wait for flags inside their kernel.
 
 use super::Run;
+use super::warm::stages;
 use crate::gpu::GpuError;
 use crate::gpu::kernels::{Epoch, STATUS_WORDS};
 use crate::gpu::plan::{FlagId, Rows, Step, What};
 use crate::gpu::raw::Memory;
-use crate::gpu::tiles::{Gate, Group, order};
+use crate::gpu::tiles::{Gate, Group, Tile, order};
 
 /// The order and the waits of a product's rows, on its GPU.
 #[derive(Debug)]
 pub(super) struct Tables {
+    tile: Tile,
     bands: Memory,
+    sections: Memory,
     waits: Memory,
     completions: Option<Memory>,
     /// How much of each group is done.
@@ -36,7 +39,8 @@ impl Run<'_> {
     fn table(&self, step: &Step, groups: &[Rows]) -> Result<Tables, GpuError> {
         let problem = &self.problems[self.gemm(&step.what)?];
         let device = self.device(self.plan.streams[step.stream.index()].gpu.index());
-        let chosen = device.tiles.borrow().chosen(problem).copied();
+        let stages = stages(&step.what);
+        let chosen = device.tiles.borrow().chosen(problem, &stages).copied();
         let Some(chosen) = chosen else {
             return Err(GpuError::Argument(
                 "a product with gates that Duet's kernels do not compute".to_owned(),
@@ -71,7 +75,9 @@ impl Run<'_> {
             counters.region().address(),
         );
         Ok(Tables {
+            tile: chosen.tile,
             bands: upload(&tables.bands)?,
+            sections: upload(&tables.sections)?,
             waits: upload(&tables.waits)?,
             completions: match tables.completions.is_empty() {
                 true => None,
@@ -91,6 +97,7 @@ impl Run<'_> {
         };
         let gate = Gate {
             bands: tables.bands.region(),
+            sections: tables.sections.region(),
             waits: tables.waits.region(),
             completions: tables.completions.as_ref().map(Memory::region),
             epoch: Epoch::fixed(epoch),
@@ -107,6 +114,7 @@ impl Run<'_> {
         let device = self.device(out.gpu.index());
         let problem = &self.problems[self.gemm(&step.what)?];
         let tiles = device.tiles.borrow();
-        tiles.run(self.stream(step.stream), problem, matrices, Some(&gate))
+        let stream = self.stream(step.stream);
+        tiles.launch(stream, problem, tables.tile, matrices, Some(&gate))
     }
 }

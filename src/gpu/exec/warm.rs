@@ -5,7 +5,7 @@ use super::{Run, Start};
 use crate::gpu::GpuError;
 use crate::gpu::lt::{Problem, Trial};
 use crate::gpu::plan::{GemmShape, Mode, Plan, Products, What};
-use crate::gpu::tiles;
+use crate::gpu::tiles::{self, Stage};
 
 impl Run<'_> {
     /// Chooses the algorithm of every product, on memory that a run will use.
@@ -28,7 +28,8 @@ impl Run<'_> {
             };
             if self.own(&problem) {
                 let mut tiles = device.tiles.borrow_mut();
-                tiles.choose(problem, settings.pick, Some(&trial))?;
+                let stages = stages(&step.what);
+                tiles.choose(problem, &stages, settings.pick, Some(&trial))?;
             } else {
                 let mut gemms = device.gemms.borrow_mut();
                 gemms.choose(problem, settings.pick, Some(&trial))?;
@@ -50,7 +51,8 @@ impl Run<'_> {
         while let Some(step) = self.plan.steps.get(next) {
             let count = self.together(next);
             let new = match &step.what {
-                What::Gemm { .. } | What::Gated { .. } => {
+                What::Gated { .. } => true,
+                What::Gemm { .. } => {
                     let i = self.gemm(&step.what)?;
                     !std::mem::replace(&mut seen[i], true)
                 }
@@ -93,6 +95,22 @@ impl Run<'_> {
         }
         Ok(())
     }
+}
+
+/// How the rows of a product come: those that wait for nothing together.
+pub(super) fn stages(what: &What) -> Vec<Stage> {
+    let What::Gated { groups, .. } = what else {
+        return Vec::new();
+    };
+    let mut stages: Vec<Stage> = Vec::new();
+    for group in groups {
+        let (rows, waits) = (u64::from(group.rows.len), !group.flags.is_empty());
+        match stages.last_mut() {
+            Some(last) if !last.waits && !waits => last.rows += rows,
+            _ => stages.push(Stage { rows, waits }),
+        }
+    }
+    stages
 }
 
 /// A product of the plan as the library is asked for it.

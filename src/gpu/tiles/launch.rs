@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use super::order::{BAND, COMPLETION};
+use super::order::{BAND, COMPLETION, SECTION, grouped};
 use super::{Family, Tile, Tiles};
 use crate::gpu::GpuError;
 use crate::gpu::kernels::{Epoch, STATUS_WORDS};
@@ -10,14 +10,12 @@ use crate::gpu::lt::Problem;
 use crate::gpu::raw::{Args, Boxes, Launch, Region, Stream};
 use crate::schedule::Extent;
 
-/// Rows of C whose tiles blocks take at the same time, so that they share B in the cache.
-const GROUP_ROWS: u64 = 2048;
-
 /// What the rows of a product wait for.
 #[derive(Copy, Clone, Debug)]
 pub struct Gate {
     /// The tables that [`order`](super::order()) made for the product's tile.
     pub bands: Region,
+    pub sections: Region,
     pub waits: Region,
     /// Of which there may be none.
     pub completions: Option<Region>,
@@ -44,10 +42,10 @@ pub struct Part {
 const PART: usize = 256;
 
 impl Tiles {
-    /// The same by the kernel of `tile`, which is loaded.
+    /// Enqueues a product by the kernel of `tile`, which is loaded; with a gate, its rows wait for flags.
     ///
     /// # Errors
-    /// As [`Self::run`].
+    /// [`GpuError::Argument`] for one that is not, [`GpuError::Bounds`], and the driver's.
     pub fn launch(
         &self,
         stream: &Stream,
@@ -76,7 +74,7 @@ impl Tiles {
             words.extend([c, ld[2]]);
         }
         let pair = |low: u64, high: u64| low | high << 32;
-        let group = (GROUP_ROWS / tile.band()).max(1);
+        let group = grouped(bands, tile.band());
         words.extend([pair(problem.m, problem.n), pair(problem.k, group)]);
         if tile.family == Family::Sm90 {
             // The structure's alignment of 64 bytes counts at its end too.
@@ -176,9 +174,9 @@ fn addresses(problem: &Problem, (a, b, c): (Region, Region, Region)) -> Result<[
 }
 
 /// `struct Gate`.
-fn gate_words(gate: Option<&Gate>, bands: u64) -> Result<[u64; 7], GpuError> {
+fn gate_words(gate: Option<&Gate>, bands: u64) -> Result<[u64; 8], GpuError> {
     let Some(gate) = gate else {
-        return Ok([0; 7]);
+        return Ok([0; 8]);
     };
     let counter = match gate.epoch.counter {
         Some(counter) => counter.need("an epoch", 4)?,
@@ -191,6 +189,7 @@ fn gate_words(gate: Option<&Gate>, bands: u64) -> Result<[u64; 7], GpuError> {
     };
     Ok([
         gate.bands.need("a table of bands", bands * BAND)?,
+        gate.sections.need("a table of sections", SECTION as u64)?,
         gate.waits.address(),
         counter,
         u64::try_from(gate.limit.as_nanos()).unwrap_or(u64::MAX),

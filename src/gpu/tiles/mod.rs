@@ -2,7 +2,8 @@
 //!
 //! They stand beside the library's ([`lt`](super::lt)) and are used in the same way:
 //! [`Tiles::choose`] once for a [`Problem`], then [`Tiles::run`] any number of times. What they can
-//! do beyond a library: rows of C in an order of our own, each waiting for flags ([`Gate`]).
+//! do beyond a library: rows of C in an order of our own, each waiting for flags ([`Gate`]), by
+//! [`Tiles::launch`].
 
 mod launch;
 mod order;
@@ -15,7 +16,7 @@ use std::rc::Rc;
 
 pub use launch::{Gate, Part};
 pub use order::{Group, Order, order};
-pub use tile::{Family, Tile};
+pub use tile::{Family, Stage, Tile};
 
 use super::GpuError;
 use super::cache::Cache;
@@ -43,7 +44,7 @@ pub struct Tiles {
     gpu: Rc<Gpu>,
     cache: Cache,
     kernels: BTreeMap<Build, Kernel>,
-    known: BTreeMap<Problem, Chosen>,
+    known: BTreeMap<(Problem, Vec<Stage>), Chosen>,
 }
 
 /// Why the kernels do not compute `problem`; `None` if they do.
@@ -83,18 +84,21 @@ impl Tiles {
         &self.gpu
     }
 
-    /// Takes a kernel for `problem`, unless one is taken: the one that should be fastest, or with
-    /// [`Pick::Fastest`] and a trial the fastest of the first few.
+    /// Takes a kernel for `problem`, whose rows come in stages (none: all at once), unless one is taken:
+    /// the one that should be fastest, or with [`Pick::Fastest`] and a trial, which waits for
+    /// nothing, the fastest of the first few.
     ///
     /// # Errors
     /// [`GpuError::Argument`] for a problem that is refused, and the compiler's and driver's.
     pub fn choose(
         &mut self,
         problem: Problem,
+        stages: &[Stage],
         pick: Pick,
         trial: Option<&Trial<'_>>,
     ) -> Result<Chosen, GpuError> {
-        if let Some(chosen) = self.known.get(&problem)
+        let key = (problem, stages.to_vec());
+        if let Some(chosen) = self.known.get(&key)
             && (chosen.time.is_some() || pick == Pick::Heuristic || trial.is_none())
         {
             return Ok(*chosen);
@@ -102,7 +106,7 @@ impl Tiles {
         if let Some(reason) = refused(&problem) {
             return Err(GpuError::Argument(reason));
         }
-        let ranked = Tile::ranked(&problem, self.gpu.attributes());
+        let ranked = Tile::ranked(&problem, self.gpu.attributes(), stages);
         let of = match (pick, trial) {
             (Pick::Fastest { of }, Some(_)) => of as usize,
             _ => 1,
@@ -117,13 +121,13 @@ impl Tiles {
                     "no kernel fits this GPU's shared memory".to_owned(),
                 ));
             }
-            (Some(trial), [_, _, ..]) => self.fastest(&problem, &tiles, trial)?,
+            (Some(trial), [_, _, ..]) => self.fastest(&problem, stages, &tiles, trial)?,
             (_, [tile, ..]) => Chosen {
                 tile: *tile,
                 time: None,
             },
         };
-        self.known.insert(problem, chosen);
+        self.known.insert(key, chosen);
         Ok(chosen)
     }
 
@@ -152,10 +156,12 @@ impl Tiles {
         Ok(resources)
     }
 
-    /// Times the kernels in rounds, each once a round, and takes the least median.
+    /// Times the kernels in rounds, each once a round, and takes the least median; where rows come in
+    /// stages, with what these should add.
     fn fastest(
         &self,
         problem: &Problem,
+        stages: &[Stage],
         tiles: &[Tile],
         trial: &Trial<'_>,
     ) -> Result<Chosen, GpuError> {
@@ -179,7 +185,12 @@ impl Tiles {
         };
         for (&tile, times) in tiles.iter().zip(&mut times) {
             times.sort_by(f64::total_cmp);
-            let median = times[ROUNDS / 2];
+            let sms = match problem.sms {
+                0 => self.gpu.attributes().sms,
+                some => some,
+            };
+            let stretched = tile.cost_in_stages(problem, sms, stages) / tile.cost(problem, sms);
+            let median = times[ROUNDS / 2] * stretched;
             if best.time.is_none_or(|time| median < time) {
                 let time = Some(median);
                 best = Chosen { tile, time };
@@ -188,12 +199,12 @@ impl Tiles {
         Ok(best)
     }
 
-    /// What is taken for `problem`.
-    pub fn chosen(&self, problem: &Problem) -> Option<&Chosen> {
-        self.known.get(problem)
+    /// What is taken for `problem`, whose rows come in stages.
+    pub fn chosen(&self, problem: &Problem, stages: &[Stage]) -> Option<&Chosen> {
+        self.known.get(&(*problem, stages.to_vec()))
     }
 
-    /// Enqueues a product whose kernel is chosen; with a gate, its rows wait for flags.
+    /// Enqueues a product whose kernel is chosen, all rows at once.
     ///
     /// # Errors
     /// [`GpuError::Argument`] when none is chosen, [`GpuError::Bounds`], and the driver's.
@@ -202,13 +213,12 @@ impl Tiles {
         stream: &Stream,
         problem: &Problem,
         matrices: (Region, Region, Region),
-        gate: Option<&Gate>,
     ) -> Result<(), GpuError> {
-        let Some(Chosen { tile, .. }) = self.known.get(problem) else {
+        let Some(Chosen { tile, .. }) = self.chosen(problem, &[]) else {
             return Err(GpuError::Argument(format!(
                 "no kernel was chosen for {problem:?}"
             )));
         };
-        self.launch(stream, problem, *tile, matrices, gate)
+        self.launch(stream, problem, *tile, matrices, None)
     }
 }

@@ -7,6 +7,10 @@ use crate::schedule::Extent;
 pub(super) const BAND: u64 = 24;
 /// Bytes of `struct Completion`.
 pub(super) const COMPLETION: usize = 24;
+/// Bytes of `struct Section`.
+pub(super) const SECTION: usize = 16;
+/// Rows of C whose tiles blocks take at the same time, so that they share B in the cache.
+const GROUP_ROWS: u64 = 2048;
 
 /// Rows of a product that wait for the same.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -22,6 +26,7 @@ pub struct Group {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Order {
     pub bands: Vec<u8>,
+    pub sections: Vec<u8>,
     pub waits: Vec<u8>,
     pub completions: Vec<u8>,
 }
@@ -29,7 +34,9 @@ pub struct Order {
 /// The tables of a product of `m` × `n` by kernels of `tile`, whose `groups` come in the order in
 /// which their rows are expected. Bands of the tile need not end where groups end: one begins when
 /// the last group that it touches is there, waits for all of them, and counts towards the flags of
-/// the first and of all that follow. The tag of a wait is its place, where flags are numbered group
+/// the first and of all that follow. Bands that begin with one group are a section: tiles of other
+/// bands are not taken among theirs, so that rows that are there never wait behind rows that are not.
+/// The tag of a wait is its place, where flags are numbered group
 /// by group. `parts` are the rows of C that go to one place each, from the top without gaps; none
 /// where C is one. `counters` is the address of a word for each group, zero before.
 pub fn order(
@@ -60,6 +67,7 @@ pub fn order(
         })
         .collect();
     bands.sort();
+    let sections = sections(groups, &bands, height, columns);
     // Groups that set flags; which of them a band is the first to count for.
     let setting: Vec<usize> = (0..groups.len())
         .filter(|&g| groups[g].sets.is_some())
@@ -106,9 +114,41 @@ pub fn order(
     }
     Order {
         bands: table,
+        sections,
         waits,
         completions,
     }
+}
+
+/// Bands whose tiles are taken at the same time, of `bands` in a row: as many as share B well, and
+/// in groups of about the same size.
+pub(super) fn grouped(bands: u64, height: u64) -> u64 {
+    let most = (GROUP_ROWS / height).max(1);
+    bands.div_ceil(bands.div_ceil(most).max(1)).max(1)
+}
+
+/// The table of sections; of each band in order, the last group that it touches comes first.
+fn sections(
+    groups: &[Group],
+    bands: &[(usize, u64, Vec<usize>)],
+    height: u64,
+    columns: u64,
+) -> Vec<u8> {
+    let signals = |g: usize| {
+        groups
+            .get(g)
+            .is_some_and(|g| !g.flags.is_empty() || g.sets.is_some())
+    };
+    let joins = |a: usize, b: usize| a == b || !signals(a) && !signals(b);
+    let mut table = Vec::new();
+    let mut first = 0;
+    for section in bands.chunk_by(|(a, ..), (b, ..)| joins(*a, *b)) {
+        let count = section.len() as u64;
+        let words = [first * columns, first, count, grouped(count, height)];
+        table.extend(words.iter().flat_map(|&word| (word as u32).to_le_bytes()));
+        first += count;
+    }
+    table
 }
 
 /// Whether some of the rows are in `[begin, end)`.
@@ -125,6 +165,15 @@ mod tests {
     fn words(bytes: &[u8]) -> Vec<u32> {
         let word = |b: &[u8]| u32::from_le_bytes([b[0], b[1], b[2], b[3]]);
         bytes.chunks_exact(4).map(word).collect()
+    }
+
+    #[test]
+    fn bands_share_groups_evenly() {
+        assert_eq!(
+            [1, 7, 8, 9, 16, 17].map(|n| grouped(n, 256)),
+            [1, 7, 8, 5, 8, 6]
+        );
+        assert_eq!(grouped(3, 4096), 1);
     }
 
     #[test]
@@ -162,6 +211,10 @@ mod tests {
                 [1, 3, 2, 0, 1, 0]
             ]
         );
+        // Bands 2, 3 and the two that end with the last group; tiles in two columns.
+        let sections = words(&order.sections);
+        let sections: Vec<&[u32]> = sections.chunks(4).collect();
+        assert_eq!(sections, [[0, 0, 1, 1], [2, 1, 1, 1], [4, 2, 2, 2]]);
         let waits = words(&order.waits);
         let each: Vec<(u32, u32)> = waits.chunks(4).map(|w| (w[0], w[3])).collect();
         assert_eq!(each, [(70, 0), (80, 1), (90, 2), (80, 1), (90, 2)]);

@@ -1,7 +1,7 @@
 //! The kernels' table, their choice, and what the compiler makes of them.
 
 use super::tile::TILES;
-use super::{Family, Tile};
+use super::{Family, Stage, Tile};
 use crate::device::DType;
 use crate::gpu::cache::Cache;
 use crate::gpu::kernels::compiled;
@@ -55,11 +55,49 @@ fn gpus_get_the_kernels_that_they_have_tensor_cores_and_memory_for() {
 #[test]
 fn small_products_get_small_tiles_and_large_ones_large_tiles() {
     let h200 = gpu(9, 132, 232_448);
-    let best = |m, n, k| Tile::ranked(&problem(m, n, k), &h200)[0];
+    let best = |m, n, k| Tile::ranked(&problem(m, n, k), &h200, &[])[0];
     assert_eq!(best(8192, 8192, 8192).cols, 256);
     assert!(best(128, 4096, 4096).cols < 256);
     // 8 × 14 tiles of 128 × 256 fill 112 of 132 SMs; 8 × 28 of 128 × 128 need two waves.
     assert_eq!(best(1024, 3584, 8192).cols, 256);
+}
+
+#[test]
+fn rows_that_come_late_get_tiles_that_the_first_rows_fill_the_gpu_with() {
+    let h200 = gpu(9, 132, 232_448);
+    let halves = |m| {
+        let of = |waits| Stage { rows: m / 2, waits };
+        [of(false), of(true)]
+    };
+    let best = |m, n, k| Tile::ranked(&problem(m, n, k), &h200, &halves(m))[0];
+    // One wave of 128 × 256 tiles, half of which would stand still: two of half the size.
+    assert_eq!(
+        Tile::ranked(&problem(512, 8192, 8192), &h200, &[])[0].cols,
+        256
+    );
+    assert_eq!(best(512, 8192, 8192).cols, 128);
+    // A wave for each half.
+    assert_eq!(best(1024, 8192, 8192).cols, 256);
+    assert_eq!(best(8192, 8192, 8192).cols, 256);
+}
+
+#[test]
+fn stages_cost_what_a_schedule_of_their_tiles_takes() {
+    let tile = Tile::all(&gpu(9, 132, 232_448))[0];
+    let problem = problem(1024, 8192, 8192);
+    let wave = tile.cost(&Problem { m: 256, ..problem }, 132);
+    let cost = |rows: &[(u64, bool)]| {
+        let of = |&(rows, waits): &(u64, bool)| Stage { rows, waits };
+        let stages: Vec<Stage> = rows.iter().map(of).collect();
+        tile.cost_in_stages(&problem, 132, &stages) / wave
+    };
+    // 32 clusters in a row of tiles, 66 at once: two waves, waiting or not.
+    assert_eq!(cost(&[]), 2.0);
+    assert_eq!(cost(&[(1024, false)]), 2.0);
+    assert_eq!(cost(&[(512, false), (512, true)]), 2.0);
+    // A quarter leaves half of the GPU idle until 64/66 of half a wave has passed.
+    let there = 256.0 * 8192.0 / (132.0 * 128.0 * 256.0);
+    assert!((cost(&[(256, false), (768, true)]) - (there + 2.0)).abs() < 1e-9);
 }
 
 /// Registers of a thread and bytes of its stack frame, spilled registers included: what the section
