@@ -415,8 +415,14 @@ fn words(plan: &Plan, what: &What) -> String {
             format!("{kind} {} {sign} {} · {}", area(out), area(a), area(b))
         }
         What::Gated {
-            a, b, out, groups, ..
+            a,
+            b,
+            out,
+            groups,
+            accumulate,
+            ..
         } => {
+            let sign = if *accumulate { "+=" } else { "=" };
             let group = |g: &Rows| {
                 let end = g.rows.start + g.rows.len;
                 let flags: Vec<String> = g.flags.iter().map(|f| f.0.to_string()).collect();
@@ -431,7 +437,7 @@ fn words(plan: &Plan, what: &What) -> String {
             };
             let groups: Vec<String> = groups.iter().map(group).collect();
             format!(
-                "{kind} {} = {} · {}: {}",
+                "{kind} {} {sign} {} · {}: {}",
                 area(out),
                 area(a),
                 area(b),

@@ -62,9 +62,10 @@ fn detail(plan: &Plan, what: &What) -> Value {
             b,
             out,
             groups,
+            accumulate,
             sms,
         } => json!({
-            "a": at(a), "b": at(b), "out": at(out), "sms": sms,
+            "a": at(a), "b": at(b), "out": at(out), "accumulate": accumulate, "sms": sms,
             "groups": groups.iter().map(|g| json!({
                 "first_row": g.rows.start, "rows": g.rows.len,
                 "flags": g.flags.iter().map(|f| f.0).collect::<Vec<_>>(),

@@ -54,6 +54,7 @@ impl Run<'_> {
         let epoch = self.epoch.get().wrapping_add(1);
         self.epoch.set(epoch);
         let origin = self.stream(self.plan.origin);
+        self.tell(epoch, start)?;
         // A traced run goes step by step, which a plan for graphs allows.
         if self.plan.mode == Mode::Stream || extras.trace.is_some() {
             self.issue((parity, epoch), start, extras, true)?;
@@ -71,6 +72,28 @@ impl Run<'_> {
             origin.record(end)?;
         }
         origin.record(&self.done)
+    }
+
+    /// Writes the epoch to where graphs read it, before the run begins.
+    fn tell(&self, epoch: u32, start: Start<'_>) -> Result<(), GpuError> {
+        let origin = self.stream(self.plan.origin);
+        let mut told = false;
+        for gpu in 0..self.plan.gpus.len() {
+            let Some(word) = self.epoch_at(gpu) else {
+                continue;
+            };
+            self.room(self.plan.origin, 1)?;
+            origin.write_value(word, epoch)?;
+            told = true;
+        }
+        match start {
+            // Other streams do not wait for the origin.
+            Start::Each(_) if told => {
+                let limit = self.machine.settings().limit;
+                origin.finish(limit, "telling the epoch")
+            }
+            _ => Ok(()),
+        }
     }
 
     /// Fork, steps, join. `watched`: as fast as the streams take it; else all of it, as when a
@@ -164,7 +187,12 @@ impl Run<'_> {
             room(plan.origin, 1)?;
             origin.wait(event)?;
         }
-        if extras.tails.is_some() && !watched {
+        // What a kernel waits for has ended when it has; a graph is not told.
+        let inside = plan
+            .steps
+            .iter()
+            .any(|s| matches!(s.what, What::Gated { .. }));
+        if !watched && (extras.tails.is_some() || inside) {
             self.join_rest()?;
         }
         Ok(())
@@ -335,7 +363,10 @@ impl Run<'_> {
             What::Record(event) => stream.record(&self.events[event.index()]),
             What::Await(event) => stream.wait(&self.events[event.index()]),
             What::WriteFlag(flag) if self.faults.drop_flag == Some(*flag) => Ok(()),
-            What::WriteFlag(flag) => stream.write_value(self.flag(*flag)?, epoch),
+            What::WriteFlag(flag) => match self.epoch_at(gpu) {
+                Some(word) => stream.copy(word, self.flag(*flag)?),
+                None => stream.write_value(self.flag(*flag)?, epoch),
+            },
             What::AwaitFlag(flag) => stream.wait_value(self.flag(*flag)?, epoch),
         }
     }

@@ -35,6 +35,8 @@ pub struct Run<'m> {
     pub(super) mirrors: Vec<Option<Pinned>>,
     /// By flag: its word.
     words: Vec<u64>,
+    /// By the plan's GPU: where the epoch lies for what cannot be told it, as in a graph.
+    epochs: Vec<Memory>,
     staging: Vec<Pinned>,
     pub(super) lanes: Vec<Rc<Lane>>,
     pub(super) events: Vec<Event>,
@@ -97,6 +99,14 @@ impl<'m> Run<'m> {
                     memory.upload(0, &vec![0; 4 * count as usize])?;
                     Ok(Some(memory))
                 }
+            })
+            .collect::<Result<Vec<_>, GpuError>>()?;
+        let told = plan.mode == Mode::Graph && !plan.flags.is_empty();
+        let epochs = (0..plan.gpus.len() * usize::from(told))
+            .map(|gpu| {
+                let memory = Memory::new(&device(gpu).gpu, 4)?;
+                memory.upload(0, &[0; 4])?;
+                Ok(memory)
             })
             .collect::<Result<Vec<_>, GpuError>>()?;
         let mirrors = flags
@@ -180,6 +190,7 @@ impl<'m> Run<'m> {
             flags,
             mirrors,
             words,
+            epochs,
             staging,
             lanes,
             events,
@@ -279,6 +290,11 @@ impl<'m> Run<'m> {
             Some(memory) => memory.region().cut(4 * self.words[flag.index()], 4),
             None => Err(GpuError::Argument(format!("no flag {}", flag.0))),
         }
+    }
+
+    /// Where the epoch lies on a GPU, if it does.
+    pub(super) fn epoch_at(&self, gpu: usize) -> Option<Region> {
+        self.epochs.get(gpu).map(Memory::region)
     }
 
     /// The index of a flag's word among those of its GPU, and all of these.

@@ -100,7 +100,13 @@ impl Run<'_> {
             sections: tables.sections.region(),
             waits: tables.waits.region(),
             completions: tables.completions.as_ref().map(Memory::region),
-            epoch: Epoch::fixed(epoch),
+            epoch: match self.epoch_at(out.gpu.index()) {
+                Some(word) => Epoch {
+                    counter: Some(word),
+                    offset: 0,
+                },
+                None => Epoch::fixed(epoch),
+            },
             // The watchdog opens the flags before.
             limit: self.machine.settings().limit * 2,
             status: tables.status.region(),

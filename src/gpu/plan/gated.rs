@@ -2,7 +2,7 @@
 
 use super::emit::{Need, Signal};
 use super::lower::Lowering;
-use super::{Rows, What};
+use super::{Area, Rows, What};
 use crate::schedule::{Compute, ComputeId, Extent, Slice, Task, TaskId};
 
 /// A fused kernel so far.
@@ -13,23 +13,44 @@ pub(super) struct Open {
     groups: Vec<(Slice, Slice, Vec<usize>)>,
     /// What the whole kernel waits for.
     needs: Vec<Need>,
+    accumulate: bool,
 }
 
 impl Lowering<'_> {
     /// Adds a group to its fused kernel, which is a step once all have come.
     pub(super) fn group(&mut self, id: TaskId, c: ComputeId, needs: &[Need]) {
         let task = self.schedule.task(id);
-        let (Some(launch), Compute::Gemm { a, b, out, .. }) =
-            (task.launch, &self.schedule.computes[c.index()])
+        let (
+            Some(launch),
+            Compute::Gemm {
+                a,
+                b,
+                out,
+                accumulate,
+                ..
+            },
+        ) = (task.launch, &self.schedule.computes[c.index()])
         else {
             return;
         };
-        let gate = |need: &&Need| need.signal == Signal::Kernel;
-        let gates = needs.iter().filter(gate).map(|need| need.step).collect();
+        let sum = self.layout.area(out);
+        // A kernel that adds waits for what it adds to, and for nothing before.
+        let (gates, others): (Vec<Need>, Vec<Need>) = needs.iter().copied().partition(|need| {
+            need.signal == Signal::Kernel && (!accumulate || self.writes(need.step, &sum))
+        });
+        let gates = gates.iter().map(|need| need.step).collect();
         let open = self.open.entry(launch).or_default();
         open.tasks.push(id);
         open.groups.push((*a, *out, gates));
-        open.needs.extend(needs.iter().filter(|need| !gate(need)));
+        open.accumulate = *accumulate;
+        open.needs
+            .extend(others.iter().map(|need| match need.signal {
+                Signal::Kernel => Need {
+                    signal: Signal::Flag,
+                    ..*need
+                },
+                _ => *need,
+            }));
         self.out.end(Vec::new());
         let of = |task: &&Task| task.launch == Some(launch);
         if open.groups.len() < self.schedule.tasks.iter().filter(of).count() {
@@ -70,6 +91,7 @@ impl Lowering<'_> {
             b: self.layout.area(b),
             out: self.layout.area(&whole_out),
             groups: groups.collect(),
+            accumulate: open.accumulate,
             sms: self.schedule.launches[launch.index()].sms,
         };
         self.gemms.extend(what.gemm());
@@ -78,5 +100,19 @@ impl Lowering<'_> {
         let origins = open.tasks.iter().map(|&t| (t, self.origin[t.index()]));
         let tasks: Vec<(TaskId, TaskId)> = origins.collect();
         self.out.gated(stream, &tasks, what, &needs, gates);
+    }
+
+    /// Whether a step writes rows of an area and nothing else.
+    fn writes(&self, step: usize, area: &Area) -> bool {
+        let size = self.schedule.operator.dtype.size();
+        match &self.out.works[step].what {
+            Some(
+                What::Copy { to, .. } | What::CopyKernel { to, .. } | What::FromHost { to, .. },
+            ) => {
+                let end = |area: &Area| area.at + area.span() * size;
+                to.gpu == area.gpu && area.at <= to.at && end(to) <= end(area)
+            }
+            _ => false,
+        }
     }
 }

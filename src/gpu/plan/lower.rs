@@ -70,8 +70,22 @@ pub fn lower(
     let limits = Limits { budget, sms };
     let mut alone = lowered::lower(schedule, &options.lowered());
     let mut runs = verify(&alone.schedule, &limits);
-    if matches!(runs, Err(VerifyError::CanDeadlock { .. })) && !alone.schedule.launches.is_empty() {
-        // Kernels that wait hold their SMs; streams that wait hold none.
+    let can_deadlock = |runs: &Result<_, VerifyError>, alone: &Lowered| {
+        matches!(runs, Err(VerifyError::CanDeadlock { .. })) && !alone.schedule.launches.is_empty()
+    };
+    // Kernels that wait hold their SMs; copies between ranks of one GPU need some.
+    let fewest = sms.and_then(|sms| schedule.placement.iter().map(|&gpu| sms(gpu).total).min());
+    let shared_sms = fewest.map_or(0, |sms| sms.saturating_sub(u32::from(options.local_blocks)));
+    if can_deadlock(&runs, &alone) && shared_sms > 0 {
+        let fewer = lowered::Options {
+            shared_sms: u16::try_from(shared_sms).unwrap_or(u16::MAX),
+            ..options.lowered()
+        };
+        alone = lowered::lower(schedule, &fewer);
+        runs = verify(&alone.schedule, &limits);
+    }
+    if can_deadlock(&runs, &alone) {
+        // Streams that wait hold none.
         let apart = lowered::Options {
             fuse: false,
             ..options.lowered()

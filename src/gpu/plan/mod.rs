@@ -157,13 +157,15 @@ pub enum What {
         accumulate: bool,
         sms: u16,
     },
-    /// `out = a · b` by one of Duet's kernels, whose rows are taken in the order of `groups`, each
-    /// once its flags have the run's epoch or a later one; `sms` as above.
+    /// The same by one of Duet's kernels, whose rows are taken in the order of `groups`, each
+    /// once its flags have the run's epoch or a later one; with `accumulate` they are awaited just
+    /// before the product is added.
     Gated {
         a: Area,
         b: Area,
         out: Area,
         groups: Vec<Rows>,
+        accumulate: bool,
         sms: u16,
     },
     /// `out = Σ inputs`; `out` may be one of them.
@@ -203,8 +205,10 @@ impl What {
         let (accumulate, sms) = match self {
             Self::Gemm {
                 accumulate, sms, ..
+            }
+            | Self::Gated {
+                accumulate, sms, ..
             } => (*accumulate, *sms),
-            Self::Gated { sms, .. } => (false, *sms),
             _ => return None,
         };
         let offsets = a.at | b.at | out.at | 256;

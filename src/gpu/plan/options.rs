@@ -118,10 +118,10 @@ impl Options {
         lowered::Options {
             library: self.library != Library::Copies,
             local_blocks: self.local_blocks,
-            // A kernel awaits words in memory, which graphs do not have.
-            fuse: self.products == Products::Own
-                && self.mode == Mode::Stream
-                && self.flags != Flags::Event,
+            fuse: self.products == Products::Own && self.flags != Flags::Event,
+            // In a graph copies wait for nodes, not for words in memory.
+            tell: self.mode == Mode::Stream,
+            shared_sms: 0,
         }
     }
 

@@ -34,8 +34,13 @@ pub struct Options {
     pub library: bool,
     /// Thread blocks of a copy within one GPU that the schedule leaves to a copy engine.
     pub local_blocks: u16,
-    /// Whether fused kernels that wait for rows of one product stay what they are, see `fused`.
+    /// Whether tile groups of one product stay one kernel, see `fused`.
     pub fuse: bool,
+    /// Whether such a kernel tells of rows before it ends.
+    pub tell: bool,
+    /// Most SMs of such a kernel on a GPU of several ranks, whose copies are kernels too; 0: all that are
+    /// free.
+    pub shared_sms: u16,
 }
 
 impl Default for Options {
@@ -44,6 +49,8 @@ impl Default for Options {
             library: true,
             local_blocks: 16,
             fuse: false,
+            tell: true,
+            shared_sms: 0,
         }
     }
 }
@@ -62,7 +69,8 @@ pub fn lower(schedule: &Schedule, options: &Options) -> Lowered {
     let scratch = exchange::Scratch::new(schedule, |c| !writer.calls(schedule, c));
     let order = order::issue(schedule);
     if options.fuse {
-        writer.keep(schedule, &fused::kept(schedule, &order));
+        let kept = fused::kept(schedule, &order, options.tell);
+        writer.keep(schedule, &kept, options.shared_sms);
     }
     let mut next = 0;
     while let Some(&task) = order.get(next) {
@@ -93,7 +101,7 @@ struct Writer {
     tails: FxHashMap<(Rank, Lane), Vec<TaskId>>,
     library: bool,
     local: Mover,
-    /// By launch of the original: what it is in the new schedule, if it stays.
+    /// By task of the original: the kernel that it is a part of in the new schedule, if any.
     launches: Vec<Option<LaunchId>>,
 }
 
@@ -122,21 +130,33 @@ impl Writer {
             local: Mover::Sm {
                 blocks: options.local_blocks,
             },
-            launches: vec![None; schedule.launches.len()],
+            launches: vec![None; schedule.tasks.len()],
         }
     }
 
-    /// Lets launches stay what they are.
-    fn keep(&mut self, schedule: &Schedule, kept: &[bool]) {
-        for (launch, _) in kept.iter().enumerate().filter(|(_, kept)| **kept) {
-            self.launches[launch] = Some(LaunchId(self.out.launches.len() as u32));
-            self.out.launches.push(schedule.launches[launch].clone());
+    /// Makes kernels of these groups.
+    fn keep(&mut self, schedule: &Schedule, kept: &[Vec<TaskId>], shared_sms: u16) {
+        for tasks in kept {
+            let Some(launch) = tasks.first().and_then(|&id| schedule.task(id).launch) else {
+                continue;
+            };
+            for id in tasks {
+                self.launches[id.index()] = Some(LaunchId(self.out.launches.len() as u32));
+            }
+            let mut launch = schedule.launches[launch.index()].clone();
+            if shared_sms > 0 && self.shares(launch.rank) {
+                launch.sms = match launch.sms {
+                    0 => shared_sms,
+                    sms => sms.min(shared_sms),
+                };
+            }
+            self.out.launches.push(launch);
         }
     }
 
-    /// What the launch of a task of the original is in the new schedule, if it stays.
-    fn kept(&self, schedule: &Schedule, id: TaskId) -> Option<LaunchId> {
-        self.launches[schedule.task(id).launch?.index()]
+    /// The kernel that a task of the original is a part of in the new schedule, if any.
+    fn kept(&self, id: TaskId) -> Option<LaunchId> {
+        self.launches[id.index()]
     }
 
     /// Whether the library performs a collective: each member on a GPU of its own, each slice
@@ -163,7 +183,7 @@ impl Writer {
 
     fn single(&mut self, schedule: &Schedule, id: TaskId, work: Work) {
         let task = schedule.task(id);
-        let launch = self.kept(schedule, id);
+        let launch = self.kept(id);
         let work = match work {
             Work::Compute(c) if launch.is_some() => {
                 self.compute(schedule.computes[c.index()].clone())
@@ -241,7 +261,7 @@ impl Writer {
     /// What the original task waits for, in terms of new tasks.
     fn waits(&self, schedule: &Schedule, id: TaskId) -> Vec<Dep> {
         let here = schedule.task(id);
-        let kept = self.kept(schedule, id).is_some();
+        let kept = self.kept(id).is_some();
         let mut after = Vec::new();
         for dep in schedule.deps(id) {
             for &task in &self.ends[dep.task.index()] {

@@ -262,6 +262,13 @@ pub(super) fn touches(plan: &Plan, what: &What) -> (Vec<Memory>, Vec<Memory>) {
             out,
             accumulate,
             ..
+        }
+        | What::Gated {
+            a,
+            b,
+            out,
+            accumulate,
+            ..
         } => {
             let mut reads = vec![A(*a), A(*b)];
             if *accumulate {
@@ -269,7 +276,6 @@ pub(super) fn touches(plan: &Plan, what: &What) -> (Vec<Memory>, Vec<Memory>) {
             }
             (reads, vec![A(*out)])
         }
-        What::Gated { a, b, out, .. } => (vec![A(*a), A(*b)], vec![A(*out)]),
         What::Add { inputs, out } | What::Pointwise { inputs, out, .. } => {
             (inputs.iter().map(|i| A(*i)).collect(), vec![A(*out)])
         }

@@ -110,9 +110,14 @@ fn settings() -> Vec<Options> {
                 });
             }
         }
-        for flags in [Flags::Value, Flags::ValueAndEvent] {
+        for (mode, flags) in [
+            (Mode::Stream, Flags::Value),
+            (Mode::Stream, Flags::ValueAndEvent),
+            (Mode::Graph, Flags::Value),
+        ] {
             all.push(Options {
                 path,
+                mode,
                 flags,
                 products: Products::Own,
                 ..Options::default()
@@ -134,6 +139,7 @@ fn apart(plan: &Plan) -> Plan {
             b,
             out,
             groups,
+            accumulate,
             sms,
         } = &step.what
         else {
@@ -159,7 +165,7 @@ fn apart(plan: &Plan) -> Plan {
                 a: rows(a),
                 b: *b,
                 out: rows(out),
-                accumulate: false,
+                accumulate: *accumulate,
                 sms: *sms,
             });
             if let Some(flag) = group.sets {

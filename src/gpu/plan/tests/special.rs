@@ -6,7 +6,7 @@ use super::emulator::emulate;
 use super::race::{forks_and_joins, races};
 use super::{apart, bridges, cases, circle, references, settings};
 use crate::device::DType;
-use crate::gpu::plan::{LowerError, Mode, Options, Plan, Products, Rows, Step, What, lower};
+use crate::gpu::plan::{Flags, LowerError, Mode, Options, Plan, Products, Rows, Step, What, lower};
 use crate::operator::{Kind, Operator};
 use crate::schedule::interpret::Random;
 use crate::schedule::verify::{GpuSms, VerifyError};
@@ -292,14 +292,63 @@ fn own_kernels_wait_inside_where_every_rank_has_a_gpu() {
         let flags: Vec<usize> = groups.iter().map(|g| g.flags.len()).collect();
         assert_eq!(flags, [0, 1, 1, 1, 1, 1, 1]);
     }
-    // Two kernels that hold all SMs of one GPU might keep each other's copies from starting.
-    assert!(kernels(&plan(&[0, 0, 1, 1], &options)).is_empty());
+    // Kernels on one GPU leave copies between its ranks as many SMs as one of these has blocks.
+    let shared = plan(&[0, 0, 1, 1], &options);
+    assert_eq!(kernels(&shared).len(), 4);
+    for step in &shared.steps {
+        if let What::Gated { sms, .. } = step.what {
+            assert_eq!(sms, 132 - 16);
+        }
+    }
+    // In a graph too copies write flags, and kernels wait for them.
     let graph = Options {
         mode: Mode::Graph,
         ..options
     };
-    assert!(kernels(&plan(&[0, 1, 2, 3], &graph)).is_empty());
+    assert_eq!(kernels(&plan(&[0, 1, 2, 3], &graph)), all);
+    let events = Options {
+        flags: Flags::Event,
+        ..options
+    };
+    assert!(kernels(&plan(&[0, 1, 2, 3], &events)).is_empty());
     assert!(kernels(&plan(&[0, 1, 2, 3], &Options::default())).is_empty());
+}
+
+#[test]
+fn sums_that_travel_are_a_kernel_in_each_step() {
+    let operator = Operator::gemm(Kind::GemmRs, 64, 48, 10, 2, DType::Bf16).unwrap();
+    let choice = strategy::parse("fusion-ring:chunks=2").unwrap();
+    let schedule = choice.build(&operator, &circle(2), &[0, 1]).unwrap();
+    let plan = |mode| {
+        let options = Options {
+            mode,
+            products: Products::Own,
+            ..Options::default()
+        };
+        let plan = lower(&schedule, &options, None).unwrap();
+        let kernel = |step: &Step| match &step.what {
+            What::Gated {
+                groups, accumulate, ..
+            } => Some((
+                *accumulate,
+                groups.iter().map(|g| g.flags.len()).sum(),
+                groups.iter().filter(|g| g.sets.is_some()).count(),
+            )),
+            What::Gemm { accumulate, .. } => Some((*accumulate, 0, 0)),
+            _ => None,
+        };
+        plan.steps
+            .iter()
+            .filter_map(kernel)
+            .collect::<Vec<(bool, usize, usize)>>()
+    };
+    // On each rank both halves for the other, each of which leaves when it is done; then both own
+    // halves, each once the other's sum is there.
+    let (first, second) = ((false, 0, 2), (true, 2, 0));
+    assert_eq!(plan(Mode::Stream), [first, first, second, second]);
+    // A node of a graph tells of itself only: two products for the other.
+    let half = (false, 0, 0);
+    assert_eq!(plan(Mode::Graph), [half, half, half, half, second, second]);
 }
 
 #[test]
