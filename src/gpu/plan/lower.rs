@@ -73,12 +73,16 @@ pub fn lower(
     let can_deadlock = |runs: &Result<_, VerifyError>, alone: &Lowered| {
         matches!(runs, Err(VerifyError::CanDeadlock { .. })) && !alone.schedule.launches.is_empty()
     };
-    // Kernels that wait hold their SMs; copies between ranks of one GPU need some.
+    // Kernels that wait hold their SMs; copies between ranks of one GPU need some. At least half stay.
     let fewest = sms.and_then(|sms| schedule.placement.iter().map(|&gpu| sms(gpu).total).min());
-    let shared_sms = fewest.map_or(0, |sms| sms.saturating_sub(u32::from(options.local_blocks)));
-    if can_deadlock(&runs, &alone) && shared_sms > 0 {
+    for lanes in 1..=4 {
+        let total = fewest.unwrap_or(0);
+        let left = total.saturating_sub(lanes * u32::from(options.local_blocks));
+        if !can_deadlock(&runs, &alone) || left < total.div_ceil(2) {
+            break;
+        }
         let fewer = lowered::Options {
-            shared_sms: u16::try_from(shared_sms).unwrap_or(u16::MAX),
+            shared_sms: u16::try_from(left).unwrap_or(u16::MAX),
             ..options.lowered()
         };
         alone = lowered::lower(schedule, &fewer);

@@ -69,6 +69,24 @@ pub(super) fn kept(schedule: &Schedule, order: &[TaskId], tell: bool) -> Vec<Vec
     kept
 }
 
+/// The order of issue with the groups of each kernel where its last one is: nobody waits for any of them
+/// before.
+pub(super) fn together(order: &[TaskId], kept: &[Vec<TaskId>]) -> Vec<TaskId> {
+    let mut kernel_of: FxHashMap<TaskId, &[TaskId]> = FxHashMap::default();
+    for tasks in kept {
+        kernel_of.extend(tasks.iter().map(|&id| (id, &tasks[..])));
+    }
+    let mut new = Vec::with_capacity(order.len());
+    for id in order {
+        match kernel_of.get(id) {
+            None => new.push(*id),
+            Some(tasks) if tasks.last() == Some(id) => new.extend_from_slice(tasks),
+            Some(_) => {}
+        }
+    }
+    new
+}
+
 /// A, B and C of a group, and whether it adds.
 fn product(schedule: &Schedule, id: TaskId) -> Option<(Slice, Slice, Slice, bool)> {
     let compute = |c: ComputeId| &schedule.computes[c.index()];

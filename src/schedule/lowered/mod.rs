@@ -67,9 +67,10 @@ pub struct Lowered {
 pub fn lower(schedule: &Schedule, options: &Options) -> Lowered {
     let mut writer = Writer::new(schedule, options);
     let scratch = exchange::Scratch::new(schedule, |c| !writer.calls(schedule, c));
-    let order = order::issue(schedule);
+    let mut order = order::issue(schedule);
     if options.fuse {
         let kept = fused::kept(schedule, &order, options.tell);
+        order = fused::together(&order, &kept);
         writer.keep(schedule, &kept, options.shared_sms);
     }
     let mut next = 0;
@@ -103,6 +104,8 @@ struct Writer {
     local: Mover,
     /// By task of the original: the kernel that it is a part of in the new schedule, if any.
     launches: Vec<Option<LaunchId>>,
+    /// By GPU of several ranks: the last group of its latest kernel.
+    kernels: FxHashMap<u32, (LaunchId, TaskId)>,
 }
 
 impl Writer {
@@ -131,6 +134,7 @@ impl Writer {
                 blocks: options.local_blocks,
             },
             launches: vec![None; schedule.tasks.len()],
+            kernels: FxHashMap::default(),
         }
     }
 
@@ -212,8 +216,20 @@ impl Writer {
         };
         let mut after = self.waits(schedule, id);
         self.tail_of((task.rank, task.lane), &mut after);
+        let gpu = self.out.placement[usize::from(task.rank.0)];
+        // Kernels of ranks that share a GPU follow one another.
+        if let (Some(launch), Some(&(before, task))) = (launch, self.kernels.get(&gpu))
+            && before != launch
+            && after.iter().all(|dep| dep.task != task)
+        {
+            let via = Via::Event;
+            after.push(Dep { task, via });
+        }
         let new = self.push((task.rank, task.lane), work, &after, id);
         self.out.tasks[new.index()].launch = launch;
+        if let Some(launch) = launch.filter(|_| self.shares(task.rank)) {
+            self.kernels.insert(gpu, (launch, new));
+        }
         self.end(schedule, id, vec![new]);
     }
 
