@@ -250,6 +250,7 @@ fn check(
         replays: args.replays,
         faults: args.gpus.faults(),
         shake: true,
+        repeats: 0,
     };
     for variant in variants {
         step(format!("checking `{}`", variant.columns.variant));

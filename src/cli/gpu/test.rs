@@ -36,6 +36,10 @@ pub struct TestArgs {
     /// Runs of each case, each with fresh inputs and delays
     #[arg(long, value_name = "N", default_value = "3", value_parser = clap::value_parser!(u32).range(1..))]
     replays: u32,
+    /// Then perform each case N times more, on one of two sets of inputs, and compare all bits with
+    /// those of the first run on the same inputs
+    #[arg(long, value_name = "N", default_value = "0")]
+    repeat: u32,
     /// Who multiplies matrices
     #[arg(long, value_enum, default_value = "library", value_name = "WHOSE")]
     gemm: GemmArg,
@@ -96,11 +100,16 @@ pub fn run(args: &TestArgs) -> Result<(), Failure> {
         replays: args.replays,
         faults: args.gpus.faults(),
         shake: true,
+        repeats: args.repeat,
     };
     let progress = Progress::new(cases.len(), "testing");
     let mut report = Report::default();
-    let limit =
-        args.gpus.limit() * (args.replays + 2) + std::time::Duration::from_secs(u64::from(ASIDE));
+    let limit = args.gpus.limit()
+        * (args
+            .replays
+            .saturating_add(args.repeat / 100)
+            .saturating_add(2))
+        + std::time::Duration::from_secs(u64::from(ASIDE));
     for case in cases.iter().skip(args.from as usize - 1) {
         watchdog.step(case.command(), limit);
         match perform(&machine, &topology, sms, case, &trial) {
@@ -232,6 +241,7 @@ impl Report {
             "seed": args.seed,
             "cases": args.cases,
             "replays": args.replays,
+            "repeats": args.repeat,
             "passed": total.passed,
             "failed": total.failed,
             "skipped": total.skipped,

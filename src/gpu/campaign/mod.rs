@@ -9,6 +9,7 @@
 mod case;
 mod draw;
 mod perform;
+mod repeat;
 mod words;
 
 pub use case::Case;

@@ -5,6 +5,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use super::Case;
+use super::repeat::alike;
 use crate::device::{self, Device};
 use crate::gpu::GpuError;
 use crate::gpu::compare::{Checker, Verdict, fill};
@@ -42,6 +43,8 @@ pub struct Trial {
     pub faults: Faults,
     /// Random delays.
     pub shake: bool,
+    /// How often a case is performed once more on one of two sets of inputs, to compare bits.
+    pub repeats: u32,
 }
 
 /// A machine of `gpus` GPUs for strategies to look at: links between all pairs beside a PCIe hub,
@@ -108,7 +111,8 @@ pub fn lower_for(
     }
 }
 
-/// Performs a prepared case `replays` times, each with fresh inputs, and compares the results.
+/// Performs a prepared case `replays` times, each with fresh inputs, and compares the results; then
+/// `repeats` times on two sets of inputs, and compares bits.
 ///
 /// # Errors
 /// [`GpuError`]; wrong results are in the verdict.
@@ -145,6 +149,11 @@ pub fn rehearse(
             all.fault(|| format!("run {}: {wrong}", replay + 1));
             break;
         }
+    }
+    if all.wrong.is_none()
+        && let Some(other) = alike(&run, seed, trial.repeats, &extras)?
+    {
+        all.fault(|| other);
     }
     Ok(all)
 }

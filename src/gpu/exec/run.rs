@@ -270,6 +270,24 @@ impl<'m> Run<'m> {
         Ok(values.first().copied().unwrap_or(f32::NAN))
     }
 
+    /// Copies the elements of an area to the host, without what lies between rows; not ordered with
+    /// streams.
+    ///
+    /// # Errors
+    /// [`GpuError::Bounds`], and the driver's.
+    pub fn elements(&self, area: &Area, parity: u64) -> Result<Vec<u8>, GpuError> {
+        let size = self.plan.dtype.size();
+        let half = self.plan.arenas[area.gpu.index()].half;
+        let mut bytes = vec![0; (area.span() * size) as usize];
+        self.arenas[area.gpu.index()].download(parity * half + area.at, &mut bytes)?;
+        let (row, pitch) = (u64::from(area.cols) * size, u64::from(area.ld) * size);
+        let rows = bytes.chunks(pitch.max(1) as usize);
+        Ok(rows
+            .flat_map(|line| &line[..row.min(line.len() as u64) as usize])
+            .copied()
+            .collect())
+    }
+
     /// Whole rows, padding included.
     pub(super) fn rows(&self, area: &Area, parity: u64) -> Result<Region, GpuError> {
         let bytes = u64::from(area.rows) * u64::from(area.ld) * self.plan.dtype.size();
