@@ -14,14 +14,15 @@
 //!     latency: 1.4 ns           # least time of an element of k; this and the next may be missing: none
 //!     cached: 26 MB             # of B that stay in cache for the next GEMM
 //!     reduction: 1.4 us         # beginning the sum of a split k
-//!   tiles: { 64x64: 0.98, 128x256: 1.01, 64x64/4: 1.02 }    # rows x columns / parts of k: efficiency
+//!   unaligned: { 2: { arithmetic: 0.2, … } }    # where rows are multiples of so many bytes, not of 16
+//!   tiles: { 64x64: 0.98, 64x64/4: 1.02, 64x64/4@2: 0.9 }   # rows x columns / parts of k @ bytes: efficiency
 //!   chosen:
 //!     4096x4096: 192:0 512:2 8192:1     # k x n: at most so many rows: place among the tiles
 //! ```
 
 use std::sync::Arc;
 
-use super::gemm::library::{Algorithm, Choices, Library, Rates};
+use super::gemm::library::{ALIGNED, Algorithm, Choices, Library, Rates};
 use super::measured::{MAX_EXTENT, MAX_TILE, pair};
 use super::section::Section;
 use super::{DType, Device};
@@ -41,11 +42,19 @@ pub(super) fn read(node: &Node, device: &mut Device, found: &mut Diagnostics) ->
     let mut fields = Fields::of(node, "a list of algorithms", found)?;
     let dtype = fields.need("dtype", "bf16", found);
     let rates = fields.need("rates", "{ arithmetic: 0.95, … }", found);
+    let unaligned = fields.get("unaligned");
     let tiles = fields.need("tiles", "{ 128x256: 1 }", found);
     let chosen = fields.need("chosen", "{ 4096x4096: 192:0 8192:1 }", found);
     fields.finish(found);
     let dtype = DType::ALL[dtype?.choice("dtype", &DType::ALL.map(DType::name), found)?];
     let rates = read_rates(rates?, found)?;
+    let mut others = Vec::new();
+    if let Some(node) = unaligned {
+        for (key, value) in Section::of("unaligned", node, found)?.entries {
+            let align = bytes(key, key.word("an alignment", found)?, found)?;
+            others.push((align, read_rates(value, found)?));
+        }
+    }
     let mut algorithms = Vec::new();
     for (key, value) in Section::of("tiles", tiles?, found)?.entries {
         algorithms.push(algorithm(key, value, found)?);
@@ -62,7 +71,7 @@ pub(super) fn read(node: &Node, device: &mut Device, found: &mut Diagnostics) ->
         choices.push(Choices { n, k, rows });
     }
     let library = Library::new(dtype, rates, algorithms, choices);
-    device.gemm_library = Some(Arc::new(library));
+    device.gemm_library = Some(Arc::new(library.with_unaligned(others)));
     Some(())
 }
 
@@ -132,7 +141,11 @@ fn factor(node: &Node, text: &str, found: &mut Diagnostics) -> Option<f64> {
 
 /// `64x128/4: 0.98`.
 fn algorithm(key: &Node, value: &Node, found: &mut Diagnostics) -> Option<Algorithm> {
-    let text = key.word("a tile", found)?;
+    let whole = key.word("a tile", found)?;
+    let (text, align) = match whole.split_once('@') {
+        None => (whole, ALIGNED),
+        Some((text, align)) => (text, bytes(key, align, found)?),
+    };
     let (tile, split) = match text.split_once('/') {
         None => (text, Some(1)),
         Some((tile, parts)) => {
@@ -150,7 +163,7 @@ fn algorithm(key: &Node, value: &Node, found: &mut Diagnostics) -> Option<Algori
     let (Some(tile), Some(split)) = (both, split) else {
         let label =
             format!("expected rows x columns up to {MAX_TILE}, and parts up to {MOST_PARTS}");
-        let mistake = key.wrong(format!("`{text}` is not a tile"), label);
+        let mistake = key.wrong(format!("`{whole}` is not a tile"), label);
         found.push(mistake.help("write e.g. `64x128`, or `64x128/4` with k in 4 parts"));
         return None;
     };
@@ -158,8 +171,21 @@ fn algorithm(key: &Node, value: &Node, found: &mut Diagnostics) -> Option<Algori
     Some(Algorithm {
         tile,
         split,
+        align,
         efficiency,
     })
+}
+
+/// A power of two below [`ALIGNED`].
+fn bytes(node: &Node, text: &str, found: &mut Diagnostics) -> Option<u32> {
+    let number = text.parse::<u32>().ok();
+    let number = number.filter(|bytes| bytes.is_power_of_two() && *bytes < ALIGNED);
+    if number.is_none() {
+        let label = format!("expected a power of two below {ALIGNED}");
+        let mistake = node.wrong(format!("`{text}` is no alignment"), label);
+        found.push(mistake.help("write the bytes that rows are multiples of, e.g. `2`"));
+    }
+    number
 }
 
 /// `192:0 512:2`.
@@ -234,12 +260,32 @@ mod tests {
     }
 
     #[test]
+    fn rows_that_are_not_aligned_have_rates_and_tiles() {
+        let text = with(
+            "    tiles: { 64x64: 0.98,",
+            "    unaligned:\n      2: { arithmetic: 0.2, memory: 0.98, overhead: 0.9, load: 110 GB/s, epilogue: 2.5 us, partials: 2.4 TB/s }\n    tiles: { 64x64@2: 0.9, 64x64: 0.98,",
+        );
+        let gpu = parse(&text, "h200.yaml").unwrap_or_else(|e| panic!("{e}"));
+        let library = gpu.gemm_library.as_deref().unwrap();
+        assert_eq!(library.rates_of(2).arithmetic, 0.2);
+        assert_eq!(library.rates_of(16).arithmetic, 0.95);
+        let aligned: Vec<u32> = library.algorithms.iter().map(|a| a.align).collect();
+        assert_eq!(aligned, [2, 16, 16, 16]);
+    }
+
+    #[test]
     fn mistakes_have_place_and_remedy() {
         for (from, to, words) in [
             ("192:0", "192:7", "`192:7` is no choice"),
             ("512:2", "100:2", "growing numbers of rows"),
             ("64x64/4", "64x64/x", "write e.g. `64x128`, or `64x128/4`"),
             ("128x256: 1.01", "128x256: 40", "`40` is no factor"),
+            ("128x256: 1.01", "128x256@3: 1", "`3` is no alignment"),
+            (
+                "    tiles:",
+                "    unaligned: { 16: 1 }\n    tiles:",
+                "`16` is no alignment",
+            ),
             ("arithmetic: 0.95, ", "", "`arithmetic` is missing"),
             ("load: 110 GB/s", "load: 0 GB/s", "at least 1 byte a second"),
             ("4096x4096:", "4096:", "`4096` is not a column (k x n)"),

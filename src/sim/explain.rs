@@ -165,7 +165,8 @@ pub fn unsplit_gemm(
             (Submission::Along, LaunchMode::Graph) => c.submit_graph.get(),
         };
         let start = submit + c.kernel_start.get();
-        slowest = slowest.max(start + ranks as f64 * time.seconds);
+        // Each rank has another B.
+        slowest = slowest.max(start + ranks as f64 * (time.seconds + time.cold));
     }
     Ok(slowest)
 }

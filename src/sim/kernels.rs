@@ -14,9 +14,10 @@
 use rustc_hash::FxHashMap;
 
 use super::blocks::{LATE, Late};
-use super::cost::{Cost, Costs};
+use super::cost::{Cost, Costs, On};
 use super::engine::{Engine, Event};
 use super::fluid::FlowId;
+use super::operands::Operands;
 use super::pool::{Pool, Request};
 use super::{SimError, Streams, Terms};
 use crate::device::gemm::GemmTime;
@@ -41,6 +42,8 @@ pub(super) struct Kernels {
     /// Running GEMMs of several waves, and their GPUs.
     pub(super) waves: FxHashMap<u32, u32>,
     growing: Vec<Vec<Growing>>,
+    /// What GEMMs find in cache.
+    operands: Operands,
     /// SMs of each running kernel that runs beside what holds them.
     beside: FxHashMap<u32, u32>,
     /// SMs held by each step that holds any.
@@ -76,6 +79,7 @@ impl Kernels {
             }
         }
         Ok(Self {
+            operands: Operands::new(gpus),
             pools: sms.iter().map(pool).collect(),
             growing: vec![Vec::new(); gpus],
             late: FxHashMap::default(),
@@ -267,7 +271,8 @@ impl Engine<'_> {
 
     /// A kernel has its SMs.
     fn kernel_begins(&mut self, task: u32, now: f64) -> Result<(), SimError> {
-        match self.schedule.tasks[task as usize].work {
+        let t = &self.schedule.tasks[task as usize];
+        match t.work {
             Work::Collective(id) => self.member_arrived(id, task, now),
             Work::Transfer { from, to, mover } => {
                 let (src, dst) = (self.costs.gpu_of(&from), self.costs.gpu_of(&to));
@@ -280,8 +285,12 @@ impl Engine<'_> {
                 }
                 self.begin_transfer(task, now)
             }
-            Work::Compute(_) => {
+            Work::Compute(id) => {
                 self.start(task, now);
+                if let Compute::Gemm { b, .. } = self.schedule.computes[id.index()] {
+                    let (gpu, rank) = (self.costs.gpu(task), t.rank);
+                    self.kernels.operands.begins(task, gpu, rank, b);
+                }
                 let cost = self.kernel_cost(task)?;
                 self.begin(task, cost.alpha, now)
             }
@@ -312,8 +321,12 @@ impl Engine<'_> {
                         _ => (self.kernels.held(task), None),
                     },
                 };
-                self.costs
-                    .compute(task, compute, sms, fused, &mut self.usages)
+                let on = On {
+                    sms,
+                    fused,
+                    cold: self.kernels.operands.cold(task),
+                };
+                self.costs.compute(task, compute, on, &mut self.usages)
             }
             Work::Collective(id) => {
                 let collective = &self.schedule.collectives[id.index()];

@@ -27,6 +27,7 @@ mod graph;
 mod host;
 mod kernels;
 mod machine;
+mod operands;
 mod pool;
 mod queue;
 mod staging;

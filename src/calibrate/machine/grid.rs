@@ -16,7 +16,7 @@ use std::time::Instant;
 use super::Section;
 use super::book::{Book, Product};
 use super::bounds::{clocks, rates, variants};
-use super::estimate::{Estimate, fit, median};
+use super::estimate::{Estimate, median};
 use super::kernels::asked;
 use super::lab::Lab;
 use super::products::{DTYPE, Ready, problem};
@@ -31,10 +31,6 @@ pub const SECTION: Section = Section {
     run,
 };
 
-/// What being first costs is fitted to GEMMs shorter than this \[s\] with a B smaller than this
-/// \[bytes\], which stays in cache for the others.
-const SHORT: f64 = 200e-6;
-const CACHED: f64 = (16 << 20) as f64;
 /// Share of the section's time for the other things.
 const OTHERS: f64 = 0.1;
 /// Samples of a shape on one GPU \[s\].
@@ -114,8 +110,6 @@ fn keep(book: &Book<'_>, shapes: &[Everywhere], times: &[Vec<Times>]) {
         all.max_by(|a, b| a.value.total_cmp(&b.value))
     };
     let mut firsts = Vec::new();
-    // (1, bytes of B), what the first takes more.
-    let mut cold = Vec::new();
     let mut found = Vec::new();
     for (shape, times) in shapes.iter().zip(times) {
         let Some(Ready {
@@ -134,20 +128,11 @@ fn keep(book: &Book<'_>, shapes: &[Everywhere], times: &[Vec<Times>]) {
         let alone = slowest(&|t| Estimate::median(&t.alone), times);
         let each = slowest(&|t| Estimate::median(&t.in_a_row), times);
         if let (Some(alone), Some(each)) = (alone, each) {
-            let more = alone.value - each.value;
-            firsts.push(more);
-            let bytes = (k * n * DTYPE.size()) as f64;
-            if each.value < SHORT && bytes < CACHED {
-                cold.push(([1.0, bytes], more));
-            }
+            firsts.push(alone.value - each.value);
         }
         found.push(([m, n, k], *kernel, alone, each));
     }
     book.fact("gemm.first.extra", Estimate::median(&firsts));
-    if let Some([start, per_byte]) = fit(&cold) {
-        book.fact("gemm.first.start", Some(start));
-        book.fact("gemm.first.per-byte", Some(per_byte));
-    }
     let first = median(&firsts).unwrap_or(0.0);
     for (shape, kernel, alone, each) in found {
         if let Some(alone) = alone {

@@ -2,15 +2,17 @@
 //!
 //! Raw samples (see [`super::book`]) hold every measured GEMM; which algorithm the library takes is
 //! in the calibration itself. [`refit`] fits rates and efficiencies to them as a calibration does and
-//! puts them into the text in the place of the old ones; all other numbers stay as they are.
+//! puts them, and how well they predict columns left out, into the text in the place of the old ones; all
+//! other numbers stay as they are.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use super::book::Product;
 use super::estimate::{Estimate, median};
-use super::file::algorithms;
+use super::file::{self, MARK, algorithms};
 use super::kernels::{Choices, Kernel, fit};
+use super::unseen;
 use crate::device::Device;
 use crate::device::gemm::library::Library;
 
@@ -135,12 +137,20 @@ pub fn refit(text: &str, device: &Device, raw: &str) -> Result<String, RefitErro
     let (mut block, mut sources) = (String::new(), BTreeMap::new());
     algorithms::write(&mut block, &device, products.len(), &mut sources);
     let source = sources.get("algorithms").ok_or(RefitError::Unlisted)?;
+    let unseen = unseen::facts(&device, &products, &choices, launch);
+    let mut unseen: Vec<String> = unseen.iter().map(|(n, e)| file::fact(n, e)).collect();
+    unseen.sort_unstable();
+    let (told, mut unseen) = (format!("{MARK}gemm.unseen."), Some(unseen));
     // From `algorithms:` to the next key of `gemm:`, which is indented alike.
     let (mut out, mut inside) = (String::with_capacity(text.len()), false);
     for line in text.split_inclusive('\n') {
         if line.trim_end() == "    algorithms:" {
             inside = true;
             out.push_str(&block);
+            continue;
+        }
+        if line.starts_with(&told) {
+            out.extend(unseen.take().into_iter().flatten());
             continue;
         }
         inside &= line.starts_with("     ");

@@ -3,16 +3,18 @@
 //! The columns (k, n) are dealt to [`FOLDS`] folds; each fold's are predicted by rates, efficiencies and
 //! corrections from the others, once with the library's choices for them, as the profile has for
 //! thousands of shapes, and once without, as for any other. The error is |predicted / measured − 1|.
-//! Of n and k that are no multiples of 8 there are too few columns to leave any out.
+//! Rows that are no multiples of 16 bytes have few columns: of each alignment that has two or more, every
+//! one is predicted from the rest.
 
 use super::book::Product;
 use super::estimate::Estimate;
 use super::kernels::{Choices, fit, whole};
 use super::products::DTYPE;
-use crate::device::gemm::library::Library;
+use crate::device::gemm::library::{Library, alignment};
 use crate::device::gemm::{correct, gemm};
 use crate::device::{Device, MeasuredGemm};
 use crate::units::Seconds;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 /// Parts that columns are dealt to.
@@ -45,12 +47,23 @@ pub fn predict(
     choices: &Choices,
     launch: f64,
 ) -> Vec<Prediction> {
+    dealt(device, products, choices, launch, FOLDS)
+}
+
+/// As [`predict`], with so many folds.
+fn dealt(
+    device: &Device,
+    products: &[Product],
+    choices: &Choices,
+    launch: f64,
+    folds: usize,
+) -> Vec<Prediction> {
     let mut columns: Vec<(u64, u64)> = products.iter().map(|p| (p.k, p.n)).collect();
     columns.sort_unstable();
     columns.dedup();
-    let fold_of = |p: &Product| columns.binary_search(&(p.k, p.n)).unwrap_or(0) % FOLDS;
+    let fold_of = |p: &Product| columns.binary_search(&(p.k, p.n)).unwrap_or(0) % folds;
     let mut all = Vec::new();
-    for fold in 0..FOLDS {
+    for fold in 0..folds {
         let (own, others): (Vec<Product>, Vec<Product>) =
             products.iter().partition(|p| fold_of(p) == fold);
         let mut known = choices.clone();
@@ -108,29 +121,56 @@ pub fn facts(
     choices: &Choices,
     launch: f64,
 ) -> Vec<(String, Estimate)> {
-    let products: Vec<Product> = products
-        .iter()
-        .filter(|p| whole(&[p.m, p.n, p.k]))
-        .copied()
-        .collect();
-    let all = predict(device, &products, choices, launch);
+    let (aligned, others): (Vec<Product>, Vec<Product>) =
+        products.iter().partition(|p| whole(&[p.m, p.n, p.k]));
+    let all = predict(device, &aligned, choices, launch);
     let mut found = Vec::new();
     for (name, listed) in [("listed", true), ("unlisted", false)] {
         for (size, least) in [("", 0.0), (".long", LONG)] {
             let long = all.iter().filter(|p| p.product.time.value >= least);
-            let mut errors: Vec<f64> = long.map(|p| p.error(listed)).collect();
-            errors.sort_by(f64::total_cmp);
-            let (Some(&worst), n) = (errors.last(), errors.len()) else {
-                continue;
-            };
-            let mean = errors.iter().sum::<f64>() / n as f64;
-            for (kind, value) in [("mean", mean), ("median", errors[n / 2]), ("worst", worst)] {
-                let name = format!("gemm.unseen.{name}{size}.{kind}");
-                found.push((name, Estimate::exact(value, n)));
-            }
+            let errors = long.map(|p| p.error(listed)).collect();
+            found.extend(summary(&format!("{name}{size}"), errors));
         }
     }
+    let few = unaligned(device, &others, choices, launch);
+    let errors = few.iter().map(|p| p.error(true)).collect();
+    found.extend(summary("unaligned", errors));
     found
+}
+
+/// Predictions of columns whose rows are no multiples of 16 bytes, each from the others of its alignment.
+fn unaligned(
+    device: &Device,
+    products: &[Product],
+    choices: &Choices,
+    launch: f64,
+) -> Vec<Prediction> {
+    let mut by: BTreeMap<u32, Vec<Product>> = BTreeMap::new();
+    for product in products {
+        let align = alignment(DTYPE, product.n, product.k);
+        by.entry(align).or_default().push(*product);
+    }
+    let of = |alike: &Vec<Product>| {
+        let columns: BTreeSet<_> = alike.iter().map(|p| (p.k, p.n)).collect();
+        let enough = columns.len() > 1;
+        enough.then(|| dealt(device, alike, choices, launch, columns.len()))
+    };
+    by.values().filter_map(of).flatten().collect()
+}
+
+/// Mean, median and largest of errors; none without any.
+fn summary(name: &str, mut errors: Vec<f64>) -> Vec<(String, Estimate)> {
+    errors.sort_by(f64::total_cmp);
+    let (Some(&worst), n) = (errors.last(), errors.len()) else {
+        return Vec::new();
+    };
+    let mean = errors.iter().sum::<f64>() / n as f64;
+    let all = [("mean", mean), ("median", errors[n / 2]), ("worst", worst)];
+    all.map(|(kind, value)| {
+        let name = format!("gemm.unseen.{name}.{kind}");
+        (name, Estimate::exact(value, n))
+    })
+    .into()
 }
 
 #[cfg(test)]
@@ -168,6 +208,7 @@ mod tests {
             let name = format!("gemm.unseen.{name}");
             found.iter().find(|f| f.0 == name).unwrap().1.value
         };
+        assert!(of("unaligned.mean") < 0.05, "{}", of("unaligned.mean"));
         assert!(of("listed.mean") < 0.03, "{}", of("listed.mean"));
         assert!(of("listed.median") < 0.016);
         assert!(of("listed.long.mean") < 0.017);

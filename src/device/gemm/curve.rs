@@ -75,10 +75,11 @@ impl Curve {
             table,
         };
         if let Some(library) = listed(device, dtype) {
-            let (factor, rates) = (library.least() / library.best(), &library.rates);
-            curve.least = factor * 2.0 / (device.rate(dtype)? * rates.arithmetic);
-            curve.least_overhead = factor * overhead * rates.overhead;
-            curve.least_per_byte = factor / (device.hbm.get() * rates.memory);
+            let factor = library.least() / library.best();
+            let [arithmetic, memory, least] = library.bounds();
+            curve.least = factor * 2.0 / (device.rate(dtype)? * arithmetic);
+            curve.least_overhead = factor * overhead * least;
+            curve.least_per_byte = factor / (device.hbm.get() * memory);
         }
         Some(curve)
     }
@@ -173,6 +174,7 @@ impl Curve {
             unquantised: self.overhead + choice.compute,
             wave: prepared.one(part(shape.k, choice.split)),
             tiles: rows * columns * choice.split,
+            cold: 0.0,
         }
     }
 
@@ -204,6 +206,7 @@ impl Curve {
                             unquantised: seconds,
                             wave: seconds / waves,
                             tiles: tiles * split,
+                            cold: 0.0,
                         };
                     }
                 }
@@ -300,6 +303,7 @@ impl Column<'_> {
                 unquantised: time.unquantised * factor,
                 wave: time.wave * factor,
                 tiles: time.tiles,
+                cold: time.cold,
             }
         })
     }

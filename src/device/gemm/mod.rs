@@ -74,6 +74,8 @@ pub struct GemmTime {
     pub wave: f64,
     /// Tiles, each as often as k is split: it uses no more SMs than that.
     pub tiles: f64,
+    /// Seconds more where B is not in cache from the GEMM before; 0 where `seconds` say so already.
+    pub cold: f64,
 }
 
 /// A GEMM `m × k` times `k × n` on `sms` SMs of `device` (at least one, at most all it has);
@@ -91,6 +93,7 @@ pub fn gemm(device: &Device, dtype: DType, m: u64, n: u64, k: u64, sms: u32) -> 
         unquantised: model.unquantised * factor,
         wave: model.wave * factor,
         tiles: model.tiles,
+        cold: model.cold * factor,
     })
 }
 
@@ -135,6 +138,7 @@ pub fn model(device: &Device, dtype: DType, m: u64, n: u64, k: u64, sms: u32) ->
         unquantised: overhead + unquantised,
         wave: best.seconds / best.waves,
         tiles: best.tiles,
+        cold: 0.0,
     })
 }
 

@@ -8,6 +8,17 @@ use crate::sim::SimError;
 use crate::sim::fluid::Usage;
 use crate::sim::machine::Way;
 
+/// What a kernel runs on.
+#[derive(Copy, Clone, Debug)]
+pub struct On<'w> {
+    /// SMs that it holds.
+    pub sms: u32,
+    /// For a tile group of a fused kernel: the kernel as one GEMM, and the group's share of it.
+    pub fused: Option<(&'w GemmTime, f64)>,
+    /// Whether a GEMM has to read its B from memory.
+    pub cold: bool,
+}
+
 impl Costs<'_> {
     /// The time of one GEMM on `sms` SMs, waves quantised or not as the terms say.
     fn gemm_time(&self, gpu: u32, shape: [u64; 3], sms: u32) -> Result<GemmTime, SimError> {
@@ -54,7 +65,10 @@ impl Costs<'_> {
             if shapes.iter().all(alike) {
                 let mut whole = first;
                 whole[along] = shapes.iter().map(|s| s[along]).sum();
-                return self.gemm_time(gpu, whole, sms);
+                // It has not been there before, so that B is read from memory.
+                let mut time = self.gemm_time(gpu, whole, sms)?;
+                time.seconds += time.cold;
+                return Ok(time);
             }
         }
         // Groups of unlike shapes: each on its own, without losing a wave at every seam.
@@ -83,13 +97,12 @@ impl Costs<'_> {
         }
     }
 
-    /// SM work on `sms` SMs; `share` of `whole` for a tile group of a fused kernel.
+    /// SM work.
     pub fn compute(
         &mut self,
         task: u32,
         compute: &Compute,
-        sms: u32,
-        fused: Option<(&GemmTime, f64)>,
+        On { sms, fused, cold }: On<'_>,
         usages: &mut Vec<Usage>,
     ) -> Result<Cost, SimError> {
         usages.clear();
@@ -110,7 +123,10 @@ impl Costs<'_> {
                     Some((whole, share)) => (*whole, share, 0.0),
                     None => {
                         let shape = [a.rows.len, b.cols.len, a.cols.len].map(u64::from);
-                        let time = self.gemm_time(gpu, shape, sms)?;
+                        let mut time = self.gemm_time(gpu, shape, sms)?;
+                        if cold {
+                            time.seconds += time.cold;
+                        }
                         (time, 1.0, start + time.overhead)
                     }
                 };

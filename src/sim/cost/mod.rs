@@ -5,6 +5,7 @@ mod collective;
 mod compute;
 mod start;
 
+pub(super) use compute::On;
 pub(super) use start::run_start;
 
 use super::Options;

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::fmt::Write;
 
-use crate::device::gemm::library::{Algorithm, Library};
+use crate::device::gemm::library::{ALIGNED, Algorithm, Library, Rates};
 use crate::device::{Device, digits};
 
 /// Writes it below `gemm:` and notes its source; nothing where nothing is known.
@@ -19,41 +19,45 @@ pub fn write(
     let Library {
         dtype,
         rates,
+        unaligned,
         algorithms,
         choices,
         ..
     } = library;
-    let factors = [
-        ("arithmetic", rates.arithmetic),
-        ("memory", rates.memory),
-        ("overhead", rates.overhead),
-    ];
-    let factors = factors.map(|(name, value)| format!("{name}: {}", digits(value)));
     let tile = |algorithm: &Algorithm| {
         let Algorithm {
             tile: (rows, columns),
             split,
+            align,
             efficiency,
         } = algorithm;
         let parts = match split {
             1 => String::new(),
             parts => format!("/{parts}"),
         };
-        format!("{rows}x{columns}{parts}: {}", digits(*efficiency))
+        let bytes = match *align {
+            ALIGNED.. => String::new(),
+            bytes => format!("@{bytes}"),
+        };
+        format!("{rows}x{columns}{parts}{bytes}: {}", digits(*efficiency))
     };
     let tiles: Vec<String> = algorithms.iter().map(tile).collect();
     let _ = writeln!(
         out,
-        "    algorithms:\n      dtype: {}\n      rates: {{ {}, load: {} GB/s, epilogue: {} us, partials: {} GB/s, latency: {} ns, cached: {} B, reduction: {} us }}\n      tiles: {{ {} }}\n      chosen:",
+        "    algorithms:\n      dtype: {}\n      rates: {{ {} }}",
         dtype.name(),
-        factors.join(", "),
-        digits(rates.load.get() / 1e9),
-        digits(rates.epilogue.get() * 1e6),
-        digits(rates.partials.get() / 1e9),
-        digits(rates.latency.get() * 1e9),
-        rates.cached.round(),
-        digits(rates.reduction.get() * 1e6),
-        tiles.join(", "),
+        stated(rates)
+    );
+    if !unaligned.is_empty() {
+        let _ = writeln!(out, "      unaligned:");
+    }
+    for (align, rates) in unaligned {
+        let _ = writeln!(out, "        {align}: {{ {} }}", stated(rates));
+    }
+    let _ = writeln!(
+        out,
+        "      tiles: {{ {} }}\n      chosen:",
+        tiles.join(", ")
     );
     for choice in choices {
         let rows: Vec<String> = choice
@@ -68,4 +72,25 @@ pub fn write(
         choices.len()
     );
     sources.insert("algorithms".to_owned(), words);
+}
+
+/// Rates as the format has them.
+fn stated(rates: &Rates) -> String {
+    let numbers = [
+        ("arithmetic", rates.arithmetic, ""),
+        ("memory", rates.memory, ""),
+        ("overhead", rates.overhead, ""),
+        ("load", rates.load.get() / 1e9, " GB/s"),
+        ("epilogue", rates.epilogue.get() * 1e6, " us"),
+        ("partials", rates.partials.get() / 1e9, " GB/s"),
+        ("latency", rates.latency.get() * 1e9, " ns"),
+    ];
+    let mut all: Vec<String> = numbers
+        .iter()
+        .map(|(name, value, unit)| format!("{name}: {}{unit}", digits(*value)))
+        .collect();
+    all.push(format!("cached: {} B", rates.cached.round()));
+    let reduction = digits(rates.reduction.get() * 1e6);
+    all.push(format!("reduction: {reduction} us"));
+    all.join(", ")
 }

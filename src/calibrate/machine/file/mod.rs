@@ -140,15 +140,16 @@ pub fn text(
     for (name, value) in unseen::facts(&device, products, choices, launch) {
         facts.insert(name, value);
     }
-    for (name, e) in &facts {
-        let [value, low, high] = [e.value, e.low, e.high].map(|v| format!("{v:.4e}"));
-        let _ = writeln!(
-            out,
-            "{MARK}{name} = {value} from {low} to {high}, n {}",
-            e.n
-        );
+    for (name, value) in &facts {
+        out.push_str(&fact(name, value));
     }
     (out, refused)
+}
+
+/// A line for a fact that has no place in the format.
+pub(super) fn fact(name: &str, e: &Estimate) -> String {
+    let [value, low, high] = [e.value, e.low, e.high].map(|v| format!("{v:.4e}"));
+    format!("{MARK}{name} = {value} from {low} to {high}, n {}\n", e.n)
 }
 
 fn head(out: &mut String, machine: &Machine, notes: &[String]) {

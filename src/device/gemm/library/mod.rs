@@ -18,9 +18,9 @@
 //! tile and split. A shape whose choice is not listed takes the choice for the same n and the nearest
 //! k, and where there is none the fastest of the algorithms met in `MET` measurements.
 //!
-//! Rows that are no multiples of 16 bytes (n or k no multiple of 8 elements) make a library leave its
-//! fast kernels, whatever their tile is called: shapes and measurements are told apart by their
-//! `grain`.
+//! Rows that are no multiples of 16 bytes (n or k no multiple of 8 elements of 2 bytes) make a library
+//! leave its fast kernels, whatever their tile is called: algorithms, rates, choices and measurements
+//! are told apart by the [`alignment`] of rows, padded ones included.
 //!
 //! Measured points correct it: see `near`.
 
@@ -42,6 +42,8 @@ const MET: u32 = 3;
 const LEND: f64 = std::f64::consts::LN_2;
 /// Area of the tile that `epilogue` is stated for \[elements\].
 const AREA: f64 = 256.0 * 128.0;
+/// Bytes that rows are multiples of for the fastest kernels: what a GPU loads at once.
+pub const ALIGNED: u32 = 16;
 
 /// A tile and a split of k.
 #[derive(Copy, Clone, Debug, PartialEq)]
@@ -50,6 +52,8 @@ pub struct Algorithm {
     pub tile: (u32, u32),
     /// Parts of k that are summed at the end.
     pub split: u32,
+    /// What the bytes of rows are multiples of, at most [`ALIGNED`].
+    pub align: u32,
     /// What the rates below say over what was measured, on average.
     pub efficiency: f64,
 }
@@ -88,7 +92,10 @@ pub struct Choices {
 #[derive(Clone, Debug, PartialEq)]
 pub struct Library {
     pub dtype: DType,
+    /// Of rows that are multiples of [`ALIGNED`] bytes, and of others without rates of their own.
     pub rates: Rates,
+    /// By [`alignment`], ascending.
+    pub unaligned: Vec<(u32, Rates)>,
     pub algorithms: Vec<Algorithm>,
     /// By (n, k).
     pub choices: Vec<Choices>,
@@ -109,6 +116,8 @@ pub(super) struct Shape {
 #[derive(Copy, Clone, Debug)]
 struct Modelled {
     seconds: f64,
+    /// The same with all of B read from memory.
+    cold: f64,
     overhead: f64,
     unquantised: f64,
     wave: f64,
@@ -133,11 +142,37 @@ impl Library {
         Self {
             dtype,
             rates,
+            unaligned: Vec::new(),
             algorithms,
             choices,
             columns: Vec::new(),
             met: Vec::new(),
         }
+    }
+
+    /// With rates of rows that are no multiples of [`ALIGNED`] bytes, by [`alignment`].
+    #[must_use]
+    pub fn with_unaligned(mut self, mut rates: Vec<(u32, Rates)>) -> Self {
+        rates.sort_by_key(|(align, _)| *align);
+        self.unaligned = rates;
+        self
+    }
+
+    /// The rates of rows with this [`alignment`]: their own, else of the next lower one, else of the
+    /// next higher.
+    pub fn rates_of(&self, align: u32) -> &Rates {
+        if align >= ALIGNED {
+            return &self.rates;
+        }
+        let above = self.unaligned.partition_point(|(own, _)| *own <= align);
+        let nearest = above.checked_sub(1).or(Some(above));
+        let found = nearest.and_then(|at| self.unaligned.get(at));
+        found.map_or(&self.rates, |(_, rates)| rates)
+    }
+
+    /// What the rows of B and C, or of A, are multiples of, whichever is less \[bytes\].
+    fn align(&self, n: u64, k: u64) -> u32 {
+        alignment(self.dtype, n, k)
     }
 
     /// Whether it serves an element type: its own, or one of the same size, which runs on the same
@@ -159,6 +194,16 @@ impl Library {
     pub(super) fn best(&self) -> f64 {
         let all = self.algorithms.iter().map(|a| a.efficiency);
         all.fold(0.0, f64::max)
+    }
+
+    /// The best of all rates: the largest factors of arithmetic and memory, the least of overhead.
+    pub(super) fn bounds(&self) -> [f64; 3] {
+        let all = self.unaligned.iter().map(|(_, rates)| rates);
+        let of = |rates: &Rates| [rates.arithmetic, rates.memory, rates.overhead];
+        all.fold(of(&self.rates), |[a, m, o], rates| {
+            let [one, two, three] = of(rates);
+            [a.max(one), m.max(two), o.min(three)]
+        })
     }
 
     /// The time of `m` rows at a place; `None` without a peak.
@@ -183,6 +228,7 @@ impl Library {
             unquantised: modelled.unquantised * factor,
             wave: modelled.wave * factor,
             tiles: self.tiles(shape, algorithm),
+            cold: (modelled.cold - modelled.seconds) * factor,
         })
     }
 
@@ -192,7 +238,7 @@ impl Library {
         let far = |at: usize| {
             let choice = self.choices.get(at).filter(|c| c.n == n)?;
             let far = (choice.k as f64 / k.max(1) as f64).ln().abs();
-            let alike = choice.k == k || grain(n, choice.k) == grain(n, k);
+            let alike = choice.k == k || self.align(n, choice.k) == self.align(n, k);
             (alike && far <= LEND).then_some((far, at))
         };
         let near = [Some(from), from.checked_sub(1)];
@@ -218,10 +264,14 @@ impl Library {
         {
             return Some((place, self.one(device, rate, shape, *algorithm, sms)));
         }
+        let align = self.align(shape.n, shape.k);
+        let all = || self.algorithms.iter().enumerate();
         let met = |place: usize| self.met.get(place).is_some_and(|met| *met >= MET);
-        let any = (0..self.algorithms.len()).any(met);
+        let own = all().any(|(_, a)| a.align == align);
+        let fits = |a: &Algorithm| !own || a.align == align;
+        let any = all().any(|(place, a)| fits(a) && met(place));
         let mut best: Option<(u16, Modelled)> = None;
-        for (place, algorithm) in self.algorithms.iter().enumerate() {
+        for (place, algorithm) in all().filter(|(_, a)| fits(a)) {
             if any && !met(place) {
                 continue;
             }
@@ -241,7 +291,7 @@ impl Library {
         algorithm: Algorithm,
         sms: u32,
     ) -> Modelled {
-        let rates = &self.rates;
+        let rates = self.rates_of(self.align(n, k));
         let size = self.dtype.size() as f64;
         let [m, n, k] = [m, n, k].map(|x| x as f64);
         let (tm, tn) = (f64::from(algorithm.tile.0), f64::from(algorithm.tile.1));
@@ -258,19 +308,24 @@ impl Library {
         let fraction = m * n * split / (tm * tn * sms);
         let b = k * n * size;
         let miss = 1.0 / (1.0 + (rates.cached / b).powi(4));
-        let bytes = (m * k + m * n) * size + b * miss;
-        let memory = bytes / (device.hbm.get() * rates.memory);
+        let memory = |miss: f64| {
+            let bytes = (m * k + m * n) * size + b * miss;
+            bytes / (device.hbm.get() * rates.memory)
+        };
         let partials = match algorithm.split > 1 {
             true => PARTIAL * m * n * split / rates.partials.get() + rates.reduction.get(),
             false => 0.0,
         };
         let overhead = device.gemm_overhead.get() * rates.overhead;
-        let of =
-            |waves: f64| (overhead + both(waves * tile, memory) + partials) / algorithm.efficiency;
+        let of = |waves: f64, miss: f64| {
+            let work = both(waves * tile, memory(miss));
+            (overhead + work + partials) / algorithm.efficiency
+        };
         Modelled {
-            seconds: of(waves),
+            seconds: of(waves, miss),
+            cold: of(waves, 1.0),
             overhead: overhead / algorithm.efficiency,
-            unquantised: of(fraction.min(waves)),
+            unquantised: of(fraction.min(waves), miss),
             wave: tile / algorithm.efficiency,
         }
     }
@@ -314,10 +369,10 @@ impl Choices {
     }
 }
 
-/// The power of two, up to 8, that n and k are multiples of, as its exponent.
-pub(super) const fn grain(n: u64, k: u64) -> u32 {
-    let zeros = (n | k).trailing_zeros();
-    if zeros < 3 { zeros } else { 3 }
+/// The power of two, up to [`ALIGNED`], that the bytes of rows of n and of k elements are multiples of.
+pub fn alignment(dtype: DType, n: u64, k: u64) -> u32 {
+    let bytes = (n | k).wrapping_mul(dtype.size()) | u64::from(ALIGNED);
+    1 << bytes.trailing_zeros()
 }
 
 /// (a⁴ + b⁴)^¼ without overflow.

@@ -8,9 +8,10 @@
 //! ```
 //!
 //! together with a zero of weight [`PRIOR`]; at a measured point the time is the measured one. Only
-//! columns of the same [`grain`] count, where there are any.
+//! columns of the same alignment count, where there are any; of those, columns whose k alone is aligned
+//! otherwise are further away by [`ROWS`].
 
-use super::{Library, Modelled, Shape, grain};
+use super::{Library, Modelled, Shape};
 use crate::device::{Device, MeasuredGemm};
 
 /// Columns that a shape between them looks at.
@@ -20,6 +21,9 @@ const NEAREST: usize = 12;
 const OTHER: f64 = 1.0;
 /// Squared distance below which all measurements are equally near.
 const NEAR: f64 = 0.05;
+/// What a column counts as further away whose rows of A are aligned otherwise, as a squared distance:
+/// a factor of 2 in k.
+const ROWS: f64 = 0.5;
 /// Weight of the model alone: that of a measurement at a squared distance of 1.4.
 const PRIOR: f64 = 0.5;
 
@@ -28,7 +32,8 @@ const PRIOR: f64 = 0.5;
 pub(super) struct Measured {
     n: u64,
     k: u64,
-    grain: u32,
+    /// Of n and k, and of k alone.
+    align: [u32; 2],
     ln_n: f64,
     ln_k: f64,
     /// By m.
@@ -86,13 +91,18 @@ impl Library {
                 _ => self.columns.push(Measured {
                     n,
                     k,
-                    grain: grain(n, k),
+                    align: self.aligns(n, k),
                     ln_n: (n as f64).ln(),
                     ln_k: (k as f64).ln(),
                     rows: vec![row],
                 }),
             }
         }
+    }
+
+    /// The alignment of n and k, and of k alone.
+    fn aligns(&self, n: u64, k: u64) -> [u32; 2] {
+        [self.align(n, k), self.align(0, k)]
     }
 
     /// The algorithm of a measured point and its time by the model.
@@ -111,10 +121,11 @@ impl Library {
             near: [(f64::INFINITY, 0); NEAREST],
             count: 0,
         };
-        let own = grain(n, k);
-        let any = self.columns.iter().any(|column| column.grain == own);
+        let [own, rows] = self.aligns(n, k);
+        let any = self.columns.iter().any(|column| column.align[0] == own);
         for (at, column) in self.columns.iter().enumerate() {
-            if any && column.grain != own {
+            let [all, of_k] = column.align;
+            if any && all != own {
                 continue;
             }
             if (column.n, column.k) == (n, k) {
@@ -122,7 +133,8 @@ impl Library {
                 place.count = 1;
                 return place;
             }
-            let distance = (column.ln_n - ln_n).powi(2) + (column.ln_k - ln_k).powi(2);
+            let other = if of_k == rows { 0.0 } else { ROWS };
+            let distance = (column.ln_n - ln_n).powi(2) + (column.ln_k - ln_k).powi(2) + other;
             if distance >= place.near[NEAREST - 1].0 {
                 continue;
             }

@@ -23,6 +23,7 @@ fn device() -> Device {
     let algorithm = |tile, split, efficiency| Algorithm {
         tile,
         split,
+        align: ALIGNED,
         efficiency,
     };
     let all = vec![
@@ -118,6 +119,80 @@ fn the_listed_choice_is_taken_and_others_the_fastest() {
     // With SMs held by others the library chooses anew.
     let fewer = gemm(&gpu, DType::Bf16, 512, 4096, 4096, 66).unwrap();
     assert!(fewer.seconds > time(512, 4096));
+}
+
+#[test]
+fn rows_by_what_their_bytes_are_multiples_of() {
+    let align = |n, k| alignment(DType::Bf16, n, k);
+    assert_eq!(
+        [align(8, 64), align(4, 64), align(64, 6), align(3, 4)],
+        [16, 8, 4, 2]
+    );
+    assert_eq!(alignment(DType::Fp8, 24, 40), 8);
+    assert_eq!(alignment(DType::Fp32, 4, 12), 16);
+    let mut gpu = device();
+    gpu.gemm_table.clear();
+    let library = Library::clone(gpu.gemm_library.as_deref().unwrap());
+    let slow = |factor| Rates {
+        arithmetic: 0.95 * factor,
+        ..library.rates
+    };
+    let with = library
+        .clone()
+        .with_unaligned(vec![(8, slow(0.3)), (2, slow(0.2))]);
+    // Its own, the next lower, the next higher; aligned rows keep theirs.
+    let arithmetic = |align| with.rates_of(align).arithmetic;
+    near(arithmetic(8), 0.95 * 0.3);
+    near(arithmetic(4), 0.95 * 0.2);
+    near(arithmetic(2), 0.95 * 0.2);
+    near(arithmetic(16), 0.95);
+    let only = library.clone().with_unaligned(vec![(8, slow(0.3))]);
+    near(only.rates_of(2).arithmetic, 0.95 * 0.3);
+    near(library.rates_of(2).arithmetic, 0.95);
+    let [most, _, _] = with.bounds();
+    near(most, 0.95);
+    // 128 × 256 on n = 4095 and k = 4096: one wave of 16 · 8 tiles, a fifth of the arithmetic.
+    let rate = gpu.rate(DType::Bf16).unwrap();
+    let mma = 2.0 * 128.0 * 256.0 / (rate * 0.95 * 0.2 / 132.0);
+    let load = (128.0 + 256.0) * 2.0 / 110e9;
+    let step = (f64::powi(mma, 4) + f64::powi(load, 4) + 1.5e-9_f64.powi(4)).powf(0.25);
+    let compute = step * 4096.0 + 2.5e-6;
+    let found = with.seconds(&gpu, [1024, 4095, 4096], 1).unwrap();
+    assert!(
+        (compute..1.05 * compute).contains(&(found * 1.02)),
+        "{found} {compute}"
+    );
+    // Without algorithms of its own kind it takes the others, with them only those.
+    let fastest = |library: Library| {
+        let mut gpu = gpu.clone();
+        gpu.gemm_library = Some(Arc::new(library));
+        correct(&mut gpu);
+        gemm(&gpu, DType::Bf16, 512, 4095, 4096, gpu.sms)
+            .unwrap()
+            .seconds
+    };
+    let all = (0..3).map(|place| with.seconds(&gpu, [512, 4095, 4096], place).unwrap());
+    near(fastest(with.clone()), all.fold(f64::INFINITY, f64::min));
+    let mut own = with.clone();
+    own.algorithms[0].align = 2;
+    let time = with.seconds(&gpu, [512, 4095, 4096], 0).unwrap();
+    near(fastest(own), time);
+}
+
+#[test]
+fn a_b_that_is_not_in_cache_takes_longer() {
+    let mut gpu = device();
+    gpu.gemm_table.clear();
+    correct(&mut gpu);
+    let library = gpu.gemm_library.as_deref().unwrap();
+    // 16 × 4096 × 1024, 8 MB of B in cache of 20 MB: with all of it read the memory takes longer.
+    let time = gemm(&gpu, DType::Bf16, 16, 1024, 4096, gpu.sms).unwrap();
+    let mut none = library.clone();
+    none.rates.cached = 0.0;
+    gpu.gemm_library = Some(Arc::new(none));
+    let all = gemm(&gpu, DType::Bf16, 16, 1024, 4096, gpu.sms).unwrap();
+    near(time.seconds + time.cold, all.seconds);
+    assert!(time.cold > 0.0 && all.cold == 0.0);
 }
 
 #[test]
