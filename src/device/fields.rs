@@ -5,7 +5,7 @@
 //! what is there (`2x`).
 
 use super::slot::Slot;
-use super::{Device, MoreCosts};
+use super::{Beside, Device, MoreCosts};
 use crate::input::{did_you_mean, list};
 
 /// Every field that holds one number, with its name; maps (`peak`, `efficiency`) by entry.
@@ -51,6 +51,11 @@ pub(super) fn slots(device: &mut Device) -> Vec<(String, Slot<'_>)> {
             all.push((name.to_owned(), Slot::Time(time)));
         }
     }
+    for (name, stated) in device.beside.fields() {
+        if let Some(rate) = stated {
+            all.push((name.to_owned(), Slot::Rate(rate)));
+        }
+    }
     for (dtype, peak) in &mut device.peak {
         all.push((format!("compute.peak.{}", dtype.name()), Slot::Flops(peak)));
     }
@@ -86,7 +91,7 @@ pub fn set(device: &mut Device, field: &str, value: &str) -> Result<(), String> 
         .strip_suffix(['x', '×'])
         .and_then(|number| number.trim().parse::<f64>().ok());
     if factor.is_none() {
-        device.costs.more.state(field);
+        device.state(field);
     }
     let mut all = slots(device);
     let chosen = choose(&all, field)?;
@@ -136,19 +141,24 @@ fn choose(all: &[(String, Slot<'_>)], field: &str) -> Result<Vec<usize>, String>
         true => name,
         false => name_after_dot(name),
     };
-    let mut more = MoreCosts::default();
-    let more = more.fields().map(|(name, _)| name);
     let known: Vec<&str> = all
         .iter()
         .map(|(name, _)| name.as_str())
         .chain(MAPS)
-        .chain(more)
+        .chain(optional())
         .map(last)
         .collect();
     Err(format!(
         "`{field}` is not a field of this GPU: {}",
         did_you_mean(field, known.iter().copied())
     ))
+}
+
+/// Names of the numbers that a profile may leave out.
+pub(super) fn optional() -> Vec<&'static str> {
+    let costs = MoreCosts::default().fields().map(|(name, _)| name);
+    let beside = Beside::default().fields().map(|(name, _)| name);
+    costs.into_iter().chain(beside).collect()
 }
 
 /// The last part of a dotted name.

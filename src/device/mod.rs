@@ -4,6 +4,7 @@
 //! links.
 
 mod algorithms;
+mod beside;
 mod collectives;
 mod fields;
 pub mod gemm;
@@ -16,6 +17,7 @@ mod shipped;
 mod slot;
 mod source;
 
+pub use beside::Beside;
 pub use collectives::{COLLECTIVES, CollectiveTable};
 pub use fields::set;
 pub use ideal::ideal;
@@ -185,15 +187,6 @@ impl MoreCosts {
         run_graph: None,
     };
 
-    /// Makes room for the cost of that full name or short one, if there is one.
-    fn state(&mut self, field: &str) {
-        for (name, slot) in self.fields() {
-            if name == field || name.strip_prefix("costs.") == Some(field) {
-                slot.get_or_insert(Seconds::ZERO);
-            }
-        }
-    }
-
     /// Each with its name.
     fn fields(&mut self) -> [(&'static str, &mut Option<Seconds>); 13] {
         [
@@ -302,9 +295,28 @@ pub struct Device {
     pub costs: Costs,
     /// The collective library.
     pub library: Library,
+    /// What GEMMs lose to copies beside them.
+    pub beside: Beside,
 }
 
 impl Device {
+    /// Makes room for the number of that full name or short one, if it is one that a profile may
+    /// leave out.
+    fn state(&mut self, field: &str) {
+        let named =
+            |name: &str| name == field || name.split_once('.').is_some_and(|n| n.1 == field);
+        for (name, slot) in self.costs.more.fields() {
+            if named(name) {
+                slot.get_or_insert(Seconds::ZERO);
+            }
+        }
+        for (name, slot) in self.beside.fields() {
+            if named(name) {
+                slot.get_or_insert(BytesPerSecond::INFINITE);
+            }
+        }
+    }
+
     /// Arithmetic rate of all SMs under sustained load [FLOP/s]; `None` when it lacks `dtype`.
     pub fn rate(&self, dtype: DType) -> Option<f64> {
         let (_, peak) = self.peak.iter().find(|(known, _)| *known == dtype)?;

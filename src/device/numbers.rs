@@ -45,7 +45,7 @@ pub fn numbers(device: &Device) -> Vec<Number> {
 /// assert!(device::assign(&mut gpu, "copies.sm_copy_efficiency", 1.2).is_err());
 /// ```
 pub fn assign(device: &mut Device, name: &str, value: f64) -> Result<(), String> {
-    device.costs.more.state(name);
+    device.state(name);
     let mut all = slots(device);
     let slot = all.iter_mut().find(|(known, _)| known == name);
     let (_, slot) = slot.ok_or_else(|| format!("a profile has no number `{name}`"))?;

@@ -1,7 +1,7 @@
 //! Profiles from files.
 //!
 //! A profile is a map of sections, each with its numbers and their `source:`. Nothing is optional
-//! but `gemm.table`, `gemm.algorithms`, `library.table` and [`super::MoreCosts`], so that a new profile states every
+//! but `gemm.table`, `gemm.algorithms`, `library.table`, [`super::MoreCosts`] and [`super::Beside`], so that a new profile states every
 //! number it uses:
 //!
 //! ```yaml
@@ -20,13 +20,13 @@
 
 use std::path::Path;
 
-use super::fields::{MAPS, slots};
+use super::fields::{MAPS, optional, slots};
 use super::section::{Section, entry_of, map_of};
 use super::shipped::{PROFILES, names};
-use super::{DType, Device, MoreCosts, collectives, gemm, ideal, measured as gemms, source};
+use super::{DType, Device, collectives, gemm, ideal, measured as gemms, source};
 use crate::input::yaml::{self, Node};
 use crate::input::{Diagnostics, Fields, decode, did_you_mean, read_file};
-use crate::units::{FlopsPerSecond, Seconds};
+use crate::units::FlopsPerSecond;
 
 /// Largest profile [bytes].
 const LARGEST: u64 = 16 << 20;
@@ -120,7 +120,7 @@ pub fn read(node: &Node, found: &mut Diagnostics) -> Option<Device> {
             "compute" => peaks(section, &mut device, found),
             "gemm" => gemms::read(section, &mut device, found),
             "library" => efficiencies(section, &mut device, found),
-            "costs" => optional(section, &mut device),
+            "costs" | "copies" => stated(section, &mut device),
             _ => {}
         }
     }
@@ -159,7 +159,7 @@ pub fn read(node: &Node, found: &mut Diagnostics) -> Option<Device> {
             "gemm.algorithms",
             "library.table",
         ])
-        .chain(MoreCosts::default().fields().map(|(name, _)| name))
+        .chain(optional())
         .collect();
     for section in &sections {
         section.finish(&known, found);
@@ -213,12 +213,16 @@ fn peaks(section: &Section<'_>, device: &mut Device, found: &mut Diagnostics) {
     }
 }
 
-/// Makes room for the costs that the section states beyond those it must; their values are read with
+/// Makes room for the numbers that the section states beyond those it must; their values are read with
 /// all other fields.
-fn optional(section: &Section<'_>, device: &mut Device) {
-    for (name, slot) in device.costs.more.fields() {
-        let key = name.split_once('.').map_or(name, |(_, key)| key);
-        *slot = section.get(key).map(|_| Seconds::ZERO);
+fn stated(section: &Section<'_>, device: &mut Device) {
+    for name in optional() {
+        if let Some((of, key)) = name.split_once('.')
+            && of == section.name
+            && section.get(key).is_some()
+        {
+            device.state(name);
+        }
     }
 }
 

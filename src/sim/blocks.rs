@@ -87,6 +87,7 @@ impl Engine<'_> {
         let flowing = self.kernels.flows.remove(&task);
         if let Some(flow) = flowing {
             self.fluid.remove(flow);
+            self.slowed.leaves(flow);
         }
         if !late.ended {
             let leave = late.since + cost.alpha + 1.0 / cost.bound;

@@ -395,7 +395,7 @@ impl Engine<'_> {
                     Work::Transfer { .. } => self.transfer_cost(kernel.task)?.bound,
                     _ => self.kernel_cost(kernel.task)?.bound,
                 };
-                self.fluid.set_bound(flow, bound);
+                self.rebound(flow, bound);
             }
         }
         growing.retain(|kernel| self.kernels.held(kernel.task) < kernel.want);

@@ -1,16 +1,21 @@
 //! The topology as resources: link directions, shared capacities, and each GPU's memory.
 //!
-//! Resource r < L is link direction r; L ≤ r < L + S is shared capacity r − L; the rest are the
-//! memories of the GPUs. Only finite ones are ever used.
+//! Resource r < L is link direction r; L ≤ r < L + S is shared capacity r − L; then come the memories
+//! of the GPUs, and for each GPU what copies take of GEMMs ([`Beside`]), which limits no flow itself.
+//! Only finite ones are ever used.
 
 use std::sync::Arc;
 
 use super::SimError;
 use super::Terms;
 use super::fluid::{Fluid, Usage};
+use crate::device::Beside;
 use crate::timeline::Bound;
 use crate::topology::route::Router;
 use crate::topology::{Contention, LinkId, NodeId, Path, Topology};
+
+/// A capacity that no flow reaches.
+const UNLIMITED: f64 = 1e30;
 
 /// Resources and routes.
 #[derive(Debug)]
@@ -71,6 +76,8 @@ impl<'t> Machine<'t> {
                 f64::INFINITY
             });
         }
+        let beside = topology.gpus.iter().map(|_| UNLIMITED);
+        capacity.extend(beside);
         Self {
             topology,
             router: Router::new(topology),
@@ -181,6 +188,33 @@ impl<'t> Machine<'t> {
     pub fn use_memory(&self, gpu: u32, per_unit: f64, out: &mut Vec<Usage>) {
         let base = self.links + self.topology.shared.len();
         self.add(base as u32 + gpu, per_unit, out);
+    }
+
+    /// What copies take of the GEMMs of a GPU is the use of this resource.
+    pub fn beside(&self, gpu: u32) -> u32 {
+        let base = self.links + self.topology.shared.len() + self.topology.gpus.len();
+        base as u32 + gpu
+    }
+
+    /// Adds what a copy by copy engine takes of the GEMMs of its ends, `None` being the host.
+    pub fn use_beside(&self, ends: [Option<u32>; 2], out: &mut Vec<Usage>) {
+        if !self.contention {
+            return;
+        }
+        let [from, to] = ends;
+        let of = |gpu: u32| &self.topology.device(gpu).beside;
+        let taken = |gpu: Option<u32>, far: Option<u32>, rate: fn(&Beside) -> _| {
+            let rate = match far {
+                Some(_) => rate,
+                None => |beside: &Beside| beside.host,
+            };
+            Some((gpu?, rate(of(gpu?))?))
+        };
+        let sent = taken(from, to, |beside| beside.sent);
+        let received = taken(to, from, |beside| beside.received);
+        for (gpu, rate) in [sent, received].into_iter().flatten() {
+            self.add(self.beside(gpu), 1.0 / rate.get(), out);
+        }
     }
 
     /// Adds to what is there for the same resource; unlimited resources are left out.

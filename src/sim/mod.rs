@@ -16,6 +16,7 @@
 //! Not modelled: packets and their headers (bandwidths are payload rates), congestion control,
 //! clock changes within a run, and cache contents carried from one task to the next.
 
+mod beside;
 mod blocks;
 mod cost;
 mod engine;

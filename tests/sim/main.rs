@@ -1,5 +1,6 @@
 //! The simulator against closed forms, an independent naive stepper, and its own invariants.
 
+mod beside;
 mod blocks;
 mod bounds;
 mod chosen_paths;

@@ -25,6 +25,7 @@ fn run(lab: &Lab<'_>, book: &Book<'_>) -> Result<(), GpuError> {
         return Ok(());
     }
     sizes(lab, book, &pairs)?;
+    everywhere(lab, book)?;
     trains(lab, book, pairs[0])?;
     at_once(lab, book)?;
     engines(lab, book, pairs[0])
@@ -76,6 +77,35 @@ fn sizes(lab: &Lab<'_>, book: &Book<'_>, pairs: &[(usize, usize)]) -> Result<(),
     if let Some([start, per_byte]) = fit(&rows) {
         book.fact("p2p.start", Some(start));
         book.fact("p2p.bandwidth", Some(per_byte.map(f64::recip)));
+    }
+    Ok(())
+}
+
+/// A copy from every GPU to the next at once, until the last has ended: what one takes by itself spreads
+/// from 6 to 14 us, and schedules wait for the slowest.
+fn everywhere(lab: &Lab<'_>, book: &Book<'_>) -> Result<(), GpuError> {
+    let count = lab.units.len();
+    let lanes: Vec<(usize, usize)> = (0..count).map(|g| (g, 0)).collect();
+    let mut rows = Vec::new();
+    for bytes in ladder(lab.units[0].most(1).min(64 << 20)) {
+        let mut times = Vec::new();
+        for rep in 0..=lab.reps(3, 25) {
+            let ends = lab.sample(&lanes, || {
+                (0..count).try_for_each(|g| {
+                    let (unit, next) = (&lab.units[g], &lab.units[(g + 1) % count]);
+                    unit.streams[0].copy(unit.source(0, bytes)?, next.target(0, bytes)?)
+                })
+            })?;
+            if rep > 0 {
+                times.push(ends.into_iter().fold(0.0, f64::max));
+            }
+        }
+        rows.extend(times.iter().map(|&t| ([1.0, bytes as f64], t)));
+        book.times("push, all at once", bytes as f64, &times);
+    }
+    if let Some([start, per_byte]) = fit(&rows) {
+        book.fact("p2p.all.start", Some(start));
+        book.fact("p2p.all.bandwidth", Some(per_byte.map(f64::recip)));
     }
     Ok(())
 }

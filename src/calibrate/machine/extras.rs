@@ -8,6 +8,7 @@
 //! graph_event      = graph_lane + event.same.graph.extra             and so between GPUs
 //! run              = kernel.first − kernel.each                      a sample of nothing
 //! run_graph        = order.graph at no kernels
+//! beside           = rate / (1 − 1/slowed)                           what copies leave a GEMM
 //! ```
 
 use super::estimate::Estimate;
@@ -102,7 +103,47 @@ pub fn extras(facts: &Facts, start: f64, lane: f64, latency: f64) -> Vec<Field> 
             how,
         })
     };
-    fields.into_iter().filter_map(field).collect()
+    let costs = fields.into_iter().filter_map(field);
+    costs.chain(beside(facts)).collect()
+}
+
+/// Rates at which copies would leave a GEMM nothing: of those sent what a GEMM loses beside them, of
+/// those received what it loses beyond that beside an exchange.
+fn beside(facts: &Facts) -> Vec<Field> {
+    let get = |name: &str| facts.get(name).copied();
+    let lost = |name: &str| get(&format!("slowed.{name}")).map(|s| s.map(|s| 1.0 - 1.0 / s));
+    let stops = |lost: Option<Estimate>, rate: Option<Estimate>| {
+        let (lost, rate) = lost.zip(rate)?;
+        (lost.value > 0.0).then(|| lost.map(|lost| rate.value / lost.max(f64::MIN_POSITIVE)))
+    };
+    let sent = stops(lost("push"), get("p2p.bandwidth"));
+    let each = get("p2p.both").map(|both| both.map(|both| both / 2.0));
+    let received = sent.zip(each).and_then(|(sent, each)| {
+        let more = lost("push-and-receive").map(|lost| lost.map(|l| l - each.value / sent.value));
+        stops(more, Some(each))
+    });
+    let all = [
+        ("sent", sent, "a GEMM of 8192 beside pushes"),
+        (
+            "received",
+            received,
+            "a GEMM of 8192 beside an exchange, less what sending costs",
+        ),
+        (
+            "host",
+            stops(lost("host"), get("host.both")),
+            "a GEMM of 8192 beside copies to and from the host",
+        ),
+    ];
+    let field = |(name, value, how): (&str, Option<Estimate>, &'static str)| {
+        Some(Field {
+            name: format!("copies.beside_{name}"),
+            value: value.filter(|v| v.value.is_finite() && v.low > 0.0)?,
+            kind: "measured",
+            how,
+        })
+    };
+    all.into_iter().filter_map(field).collect()
 }
 
 #[cfg(test)]

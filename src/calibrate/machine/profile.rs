@@ -8,7 +8,8 @@
 //! barrier.each   = lane + kernel_start + kernel_flag    a kernel, a flag across, a spin
 //! hop            = order + event − lane                 a blocked hand-off, beside one in a stream
 //! empty          = kernel.first − kernel.each          a sample of nothing, its two events
-//! p2p.start      = empty + lane + copy_start + latency  copies alone, at size 0
+//! p2p.all.start  = empty + lane + copy_start + latency  copies of all GPUs at once, the slowest, at size 0
+//! slowed         = 1 / (1 − Σ rate / beside)           a GEMM with copies that outlast it
 //! nccl           = empty + kernel_start + base + steps · (step + latency) + s / (efficiency · link)
 //! GEMM of burst  = lane + kernel_start + overhead + waves
 //! ```
@@ -85,8 +86,17 @@ pub fn fields(facts: &Facts, base: &Device, latency: f64, kind: &str) -> Vec<Fie
         (Some(first), Some(each)) => (first.value - each.value).max(0.0),
         _ => 0.0,
     };
-    let copy = minus(get("p2p.start"), empty + lane_value + latency);
-    let how = "copies alone at size 0 less events, lane and latency";
+    let (copy, how) = match get("p2p.all.start") {
+        Some(start) => (
+            Some(start),
+            "copies of all GPUs at once, the slowest, at size 0 less events, lane and latency",
+        ),
+        None => (
+            get("p2p.start"),
+            "copies alone at size 0 less events, lane and latency",
+        ),
+    };
+    let copy = minus(copy, empty + lane_value + latency);
     put("costs.copy_start", copy, "fitted", how);
     let sm = minus(get("sm.each"), row + latency);
     put(
@@ -277,12 +287,19 @@ mod tests {
         let mut facts = Facts::new();
         fact(&mut facts, "kernel.each", lane + start);
         fact(&mut facts, "kernel.first", 3e-6 + lane + start);
-        fact(&mut facts, "p2p.start", 3e-6 + lane + copy + latency);
+        fact(&mut facts, "p2p.start", 3e-6 + lane + copy + latency - 1e-6);
+        fact(&mut facts, "p2p.all.start", 3e-6 + lane + copy + latency);
         fact(&mut facts, "sm.each", lane + start + sm + latency);
         fact(&mut facts, "barrier.each", lane + start + 1.9e-6);
         fact(&mut facts, "event.same.extra", 2.3e-6);
         fact(&mut facts, "p2p.bandwidth", 400e9);
         fact(&mut facts, "sm.push.best", 360e9);
+        fact(&mut facts, "p2p.both", 760e9);
+        fact(&mut facts, "host.both", 100e9);
+        fact(&mut facts, "slowed.push", 1.0 / (1.0 - 400e9 / 13e12));
+        let both = 380e9 / 13e12 + 380e9 / 15e12;
+        fact(&mut facts, "slowed.push-and-receive", 1.0 / (1.0 - both));
+        fact(&mut facts, "slowed.host", 1.0 / (1.0 - 100e9 / 8e12));
         fact(&mut facts, "nccl.base", 3e-6 + start + 25e-6);
         fact(&mut facts, "nccl.step", latency + 3e-6);
         fact(&mut facts, "nccl.rate", 240e9);
@@ -309,6 +326,9 @@ mod tests {
         close(device.costs.event.get(), 2.3e-6 + lane);
         close(device.costs.submit_sync.get(), 2.5e-6);
         close(device.sm_copy_efficiency, 0.9);
+        close(device.beside.sent.unwrap().get(), 13e12);
+        close(device.beside.received.unwrap().get(), 15e12);
+        close(device.beside.host.unwrap().get(), 8e12);
         close(device.library.base.get(), 25e-6);
         close(device.library.step.get(), 3e-6);
         close(device.hbm.get(), 4.2e12);

@@ -128,6 +128,9 @@ impl<'a> Costs<'a> {
         for gpu in ends.into_iter().flatten() {
             self.machine.use_memory(gpu, 1.0, usages);
         }
+        if mover == Mover::CopyEngine {
+            self.machine.use_beside(ends, usages);
+        }
         Cost {
             alpha: 0.0,
             work: bytes,

@@ -29,6 +29,9 @@ impl Engine<'_> {
             self.flowing_since.resize(slot + 1, 0.0);
         }
         self.flowing_since[slot] = now;
+        if tag < STRETCH {
+            self.slows(tag, flow, cost.bound);
+        }
         Some(flow)
     }
 
@@ -40,6 +43,7 @@ impl Engine<'_> {
         self.usages.clear();
         self.usages.extend(self.fluid.usages(flow));
         self.fluid.remove(flow);
+        self.slowed.leaves(flow);
         let task = if tag >= STRETCH {
             self.staging.task(tag - STRETCH)
         } else {
@@ -102,6 +106,14 @@ impl Engine<'_> {
 
     pub(super) fn solve(&mut self, now: f64) {
         self.fluid.solve(now);
+        self.record(now);
+        if !self.slowed.is_empty() && self.slow() {
+            self.fluid.solve(now);
+            self.record(now);
+        }
+    }
+
+    fn record(&mut self, now: f64) {
         if !self.options.record {
             return;
         }

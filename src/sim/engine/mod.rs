@@ -4,6 +4,7 @@
 //! at the same instant, all starts and ends of a batch are booked, and only then are the touched
 //! components of the fluid model solved again.
 
+use super::beside::Slowed;
 use super::cost::Costs;
 use super::fluid::{Fluid, TIE, Usage};
 use super::graph::Graph;
@@ -65,6 +66,7 @@ pub(super) struct Engine<'a> {
     engine_ended: Vec<f64>,
     pub kernels: Kernels,
     pub staging: Staging,
+    pub slowed: Slowed,
     /// Steps to handle at this instant.
     ready_now: Vec<u32>,
     /// Tasks that ended at this instant.
@@ -113,6 +115,7 @@ impl<'a> Engine<'a> {
             [e.peer, e.peer, e.h2d, e.d2h].map(Pool::new)
         });
         let links = machine.links;
+        let beside = (0..gpus as u32).any(|gpu| topology.device(gpu).beside.any());
         Ok(Self {
             schedule,
             topology,
@@ -127,6 +130,7 @@ impl<'a> Engine<'a> {
             engines: engines.collect(),
             engine_ended: vec![f64::NEG_INFINITY; gpus * 4],
             staging: Staging::default(),
+            slowed: Slowed::new(beside),
             ready_now: Vec::new(),
             ended_now: Vec::new(),
             settling: Default::default(),
