@@ -5,7 +5,7 @@
 //! graph over tensor slices. A performer (the simulator in [`sim`]) turns it into a
 //! [`timeline::Timeline`]. Rooms import leftwards only:
 //!
-//! `units ► input ► device ► topology ► operator ► schedule ► strategy ► timeline ► sim ► predict ► gpu ► calibrate ► experiment ► validate ► report ► cli`
+//! `units ► input ► device ► topology ► operator ► schedule ► strategy ► timeline ► sim ► predict ► gpu ► calibrate ► experiment ► validate ► tune ► report ► cli`
 //!
 //! and `sim`, `predict` and `gpu` do not know each other, so that one can check the other.
 
@@ -23,5 +23,6 @@ pub mod sim;
 pub mod strategy;
 pub mod timeline;
 pub mod topology;
+pub mod tune;
 pub mod units;
 pub mod validate;

@@ -7,7 +7,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 /// Left to right; a room may use those before it.
-const ROOMS: [&str; 16] = [
+const ROOMS: [&str; 17] = [
     "units",
     "input",
     "device",
@@ -22,6 +22,7 @@ const ROOMS: [&str; 16] = [
     "calibrate",
     "experiment",
     "validate",
+    "tune",
     "report",
     "cli",
 ];

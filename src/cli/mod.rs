@@ -23,6 +23,7 @@ mod sensitivity;
 mod simulate;
 mod strategies;
 mod topology;
+mod tune;
 mod validate;
 
 use std::process::ExitCode;
@@ -64,6 +65,8 @@ enum Command {
     Merge(merge::MergeArgs),
     /// Perform an experiment's cases on this machine's GPUs, resumably, into a table of times
     Validate(Box<validate::ValidateArgs>),
+    /// Find the fastest setting of shapes: simulate all, measure the best few
+    Tune(Box<tune::TuneArgs>),
     /// Fit the overheads of overlapping to measured times
     Fit(fit::FitArgs),
     /// List, show, draw and check machines
@@ -121,6 +124,7 @@ fn run(cli: Cli) -> Result<(), Failure> {
         Command::Run(args) => run::run(&args),
         Command::Merge(args) => merge::run(&args),
         Command::Validate(args) => validate::run(&args),
+        Command::Tune(args) => tune::run(&args),
         Command::Fit(args) => fit::run(&args),
         Command::Topology(args) => topology::run(&args),
         Command::Strategies(args) => strategies::run(&args),

@@ -14,6 +14,7 @@ use crate::cli::simulate;
 use crate::gpu::plan::{
     self, Area, Flags, Library, Mode, Options, Path, Plan, Products, Rows, What,
 };
+use crate::gpu::tiles::{Family, Tile};
 use crate::report::grid::{Grid, Paint, clean, paint};
 use crate::report::list::List;
 use crate::schedule::Schedule;
@@ -100,6 +101,15 @@ enum FlagsArg {
     Event,
 }
 
+/// Reads the name of a tile.
+fn read_tile(text: &str) -> Result<Tile, String> {
+    Tile::named(text).ok_or_else(|| {
+        let all = [Family::Sm90, Family::Sm80].map(|family| Tile::of(family, u32::MAX));
+        let names: Vec<String> = all.concat().iter().map(|tile| tile.name()).collect();
+        format!("there is no tile `{text}`; there are {}", names.join(", "))
+    })
+}
+
 /// How a schedule is lowered.
 #[derive(Args, Clone, Debug)]
 #[command(next_help_heading = "Lowering")]
@@ -129,6 +139,9 @@ pub struct LoweringArgs {
         value_delimiter = ','
     )]
     gemm: Vec<GemmArg>,
+    /// The tile of Duet's own products, e.g. `sm90-128x256x4-2x1` [default: the one that suits each]
+    #[arg(long, value_name = "TILE", value_parser = read_tile)]
+    tile: Option<Tile>,
     /// What stands for a schedule's flags in streams
     #[arg(long, value_enum, default_value = "value", value_name = "KIND")]
     flags: FlagsArg,
@@ -173,6 +186,7 @@ impl LoweringArgs {
                 LibraryArg::Copies => Library::Copies,
             },
             products: self.products().next().unwrap_or_default(),
+            tile: self.tile,
             flags: match self.flags {
                 FlagsArg::Value => Flags::Value,
                 FlagsArg::ValueAndEvent => Flags::ValueAndEvent,

@@ -104,7 +104,10 @@ pub fn run(args: &ValidateArgs, wanted: &Wanted) -> Result<(), Failure> {
 fn conditions(args: &ValidateArgs, session: &Session) -> Conditions {
     let nvml = session.nvml();
     Conditions {
-        machine: args.machine.clone().unwrap_or_else(|| name(session)),
+        machine: args
+            .machine
+            .clone()
+            .unwrap_or_else(|| machine_name(session)),
         driver: nvml.and_then(|nvml| nvml.driver()).unwrap_or_default(),
         cuda: session.driver().version(),
         date: today(),
@@ -113,7 +116,7 @@ fn conditions(args: &ValidateArgs, session: &Session) -> Conditions {
 }
 
 /// `2x-nvidia-h200-1a2b3c4d`: two machines of a kind have different names.
-fn name(session: &Session) -> String {
+pub fn machine_name(session: &Session) -> String {
     let gpus = session.gpus();
     let Some(first) = gpus.first() else {
         return "no-gpu".to_owned();

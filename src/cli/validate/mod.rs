@@ -18,6 +18,7 @@ use crate::experiment::run::Shard;
 use crate::experiment::{Experiment, Measure};
 use crate::validate::cases::{CasesError, Planned, Selection, groups};
 use crate::validate::measure::{Estimate, StoreError, estimate};
+pub use measure::machine_name;
 
 #[derive(Args, Debug)]
 pub struct ValidateArgs {

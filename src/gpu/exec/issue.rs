@@ -333,7 +333,10 @@ impl Run<'_> {
                 );
                 if self.own(problem) {
                     let tiles = device.tiles.borrow();
-                    return tiles.run(stream, problem, matrices);
+                    return match self.plan.tile {
+                        Some(tile) => tiles.launch(stream, problem, tile, matrices, None),
+                        None => tiles.run(stream, problem, matrices),
+                    };
                 }
                 let Some(space) = &self.workspaces[step.stream.index()] else {
                     return Err(GpuError::Argument("a product without workspace".to_owned()));

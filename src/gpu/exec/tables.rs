@@ -41,7 +41,7 @@ impl Run<'_> {
         let device = self.device(self.plan.streams[step.stream.index()].gpu.index());
         let stages = stages(&step.what);
         let chosen = device.tiles.borrow().chosen(problem, &stages).copied();
-        let Some(chosen) = chosen else {
+        let Some(tile) = self.plan.tile.or(chosen.map(|chosen| chosen.tile)) else {
             return Err(GpuError::Argument(
                 "a product with gates that Duet's kernels do not compute".to_owned(),
             ));
@@ -67,15 +67,9 @@ impl Run<'_> {
         };
         let counters = upload(&vec![0; 4 * groups.len()])?;
         let shape = (problem.m, problem.n);
-        let tables = order(
-            chosen.tile,
-            shape,
-            &groups,
-            &[],
-            counters.region().address(),
-        );
+        let tables = order(tile, shape, &groups, &[], counters.region().address());
         Ok(Tables {
-            tile: chosen.tile,
+            tile,
             bands: upload(&tables.bands)?,
             sections: upload(&tables.sections)?,
             waits: upload(&tables.waits)?,

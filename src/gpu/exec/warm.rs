@@ -29,7 +29,14 @@ impl Run<'_> {
             if self.own(&problem) {
                 let mut tiles = device.tiles.borrow_mut();
                 let stages = stages(&step.what);
-                tiles.choose(problem, &stages, settings.pick, Some(&trial))?;
+                match self.plan.tile {
+                    Some(tile) => {
+                        tiles.load(tile, problem.dtype, problem.accumulate)?;
+                    }
+                    None => {
+                        tiles.choose(problem, &stages, settings.pick, Some(&trial))?;
+                    }
+                }
             } else {
                 let mut gemms = device.gemms.borrow_mut();
                 gemms.choose(problem, settings.pick, Some(&trial))?;

@@ -374,6 +374,7 @@ impl<'a> Lowering<'a> {
             dtype: self.schedule.operator.dtype,
             mode: options.mode,
             products: options.products,
+            tile: options.tile,
             verified,
             register: options.library == super::Library::NcclRegistered,
             gpus: self.gpus,

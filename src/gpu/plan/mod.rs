@@ -58,6 +58,7 @@ pub use lower::{LowerError, MOST_STREAMS, lower};
 pub use options::{Flags, Library, Mode, Options, Path, Products};
 
 use crate::device::DType;
+use crate::gpu::tiles::Tile;
 use crate::schedule::{CollectiveKind, Extent, Rank, TaskId, id};
 
 id!(
@@ -325,6 +326,8 @@ pub struct Plan {
     pub dtype: DType,
     pub mode: Mode,
     pub products: Products,
+    /// The tile of Duet's own products; `None`: the one that suits each.
+    pub tile: Option<Tile>,
     /// Whether the verifier went through all of it, as written and as lowered.
     pub verified: bool,
     /// Whether NCCL is told of the arenas beforehand.

@@ -1,6 +1,7 @@
 //! How a schedule is to be performed on GPUs.
 
 use super::LowerError;
+use crate::gpu::tiles::Tile;
 use crate::schedule::lowered;
 
 /// The way of a transfer between two GPUs; a copy within one GPU never leaves its memory.
@@ -71,6 +72,8 @@ pub struct Options {
     pub mode: Mode,
     pub library: Library,
     pub products: Products,
+    /// The tile of Duet's own products; `None`: the one that suits each.
+    pub tile: Option<Tile>,
     pub flags: Flags,
     /// Thread blocks of a copy within one GPU that the schedule leaves to a copy engine.
     pub local_blocks: u16,
@@ -85,6 +88,7 @@ impl Default for Options {
             mode: Mode::default(),
             library: Library::default(),
             products: Products::default(),
+            tile: None,
             flags: Flags::default(),
             local_blocks: 16,
             verify: true,

@@ -63,6 +63,15 @@ fn small_products_get_small_tiles_and_large_ones_large_tiles() {
 }
 
 #[test]
+fn tiles_have_names_of_their_own() {
+    for (tile, _) in TILES {
+        assert_eq!(Tile::named(&tile.name()), Some(tile));
+    }
+    assert_eq!(TILES[0].0.name(), "sm90-128x256x4-2x1");
+    assert_eq!(Tile::named("sm90-1x1x1"), None);
+}
+
+#[test]
 fn rows_that_come_late_get_tiles_that_the_first_rows_fill_the_gpu_with() {
     let h200 = gpu(9, 132, 232_448);
     let halves = |m| {

@@ -93,13 +93,39 @@ impl Tile {
             9 => Family::Sm90,
             _ => Family::Sm80,
         };
-        let mut all: Vec<Self> = TILES
-            .iter()
-            .map(|(tile, _)| *tile)
-            .filter(|tile| tile.family <= own && tile.shared() <= gpu.shared)
-            .collect();
-        all.sort_by_key(|tile| tile.family != own);
+        let mut all = Self::of(own, gpu.shared);
+        if own == Family::Sm90 {
+            all.extend(Self::of(Family::Sm80, gpu.shared));
+        }
         all
+    }
+
+    /// The kernels of a family that fit so many bytes of shared memory of a block.
+    pub fn of(family: Family, shared: u32) -> Vec<Self> {
+        let all = TILES.iter().map(|(tile, _)| *tile);
+        let fits = |tile: &Self| tile.family == family && tile.shared() <= shared;
+        all.filter(fits).collect()
+    }
+
+    /// A word for it: `sm90-128x256x4-2x1`, the tile, its stages and its cluster.
+    pub fn name(self) -> String {
+        let family = match self.family {
+            Family::Sm80 => "sm80",
+            Family::Sm90 => "sm90",
+        };
+        let Self {
+            rows, cols, stages, ..
+        } = self;
+        match self.cluster {
+            (1, 1) => format!("{family}-{rows}x{cols}x{stages}"),
+            (m, n) => format!("{family}-{rows}x{cols}x{stages}-{m}x{n}"),
+        }
+    }
+
+    /// The kernel of a name.
+    pub fn named(name: &str) -> Option<Self> {
+        let mut all = TILES.iter().map(|(tile, _)| *tile);
+        all.find(|tile| tile.name() == name)
     }
 
     /// Threads of a block.

@@ -34,6 +34,7 @@ impl Writer {
                 dtype: schedule.operator.dtype,
                 mode: Mode::Stream,
                 products,
+                tile: None,
                 verified: true,
                 register: false,
                 shared: false,

@@ -1,0 +1,347 @@
+//! `duet tune`: the fastest setting for shapes, by simulation and measurement.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use clap::{Args, ValueEnum};
+use serde_json::json;
+
+use super::args::DEFAULT_TOPOLOGY;
+use super::error::Failure;
+use super::gpu::{UseArgs, Watchdog};
+use super::output::{Format, OutputArgs};
+use super::products;
+use super::progress::Progress;
+use super::validate::machine_name;
+use crate::experiment::Experiment;
+use crate::gpu::Session;
+use crate::gpu::cache;
+use crate::gpu::env::Machine as Host;
+use crate::gpu::exec::Machine;
+use crate::gpu::heat::WARM;
+use crate::gpu::tiles::{Family, Tile};
+use crate::report::grid::{Grid, Paint, paint};
+use crate::topology::{self, Topology};
+use crate::tune::{
+    How, Ranking, Store, StoreError, Tried, Tuned, measure, rank, settings, shortlist,
+};
+use crate::validate::cases::{Selection, groups};
+use crate::validate::key::Group;
+
+/// What a group takes on the GPUs at most, beside its samples.
+const ASIDE: Duration = Duration::from_secs(600);
+/// Shared memory of a block, where no GPU is asked: that of an H200 and of an A100 \[bytes\].
+const SHARED: [u32; 2] = [232_448, 166_912];
+
+#[derive(Args, Debug)]
+pub struct TuneArgs {
+    /// Tune every shape of this experiment
+    #[arg(
+        value_name = "EXPERIMENT",
+        required_unless_present = "shape",
+        conflicts_with = "shape"
+    )]
+    experiment: Option<PathBuf>,
+    /// A shape, e.g. `ag-gemm/2048x16384x8192/bf16/2on2/p2p/stream`: operator, m x n x k, element type,
+    /// ranks and GPUs, path and launch mode; repeat it for several
+    #[arg(long, value_name = "SHAPE", value_parser = read_shape)]
+    shape: Vec<Group>,
+    /// Only shapes whose name contains this; several: any of them
+    #[arg(long, value_name = "PART")]
+    only: Vec<String>,
+    /// What is simulated: a built-in topology or a YAML file [default: the experiment's, else
+    /// h200-nvswitch-8]
+    #[arg(short, long, value_name = "NAME|FILE")]
+    topology: Option<String>,
+    /// Show the simulator's order and measure nothing
+    #[arg(long)]
+    dry_run: bool,
+    /// Whose tiles are simulated in a dry run
+    #[arg(long, value_enum, value_name = "CORES", default_value = "sm90")]
+    cores: Cores,
+    /// How many settings of a shape are measured, or shown
+    #[arg(long, value_name = "N", default_value = "8", value_parser = clap::value_parser!(u32).range(1..=100))]
+    best: u32,
+    /// Samples of each
+    #[arg(long, value_name = "N", default_value = "12", value_parser = clap::value_parser!(u32).range(1..=10_000))]
+    rounds: u32,
+    /// The seed of the inputs
+    #[arg(long, value_name = "N", default_value = "1")]
+    seed: u64,
+    /// Where results are kept; shapes that it has of this machine are not measured again [default:
+    /// tuned.jsonl in Duet's cache]
+    #[arg(long, value_name = "FILE")]
+    cache: Option<PathBuf>,
+    /// Forget what is kept
+    #[arg(long)]
+    fresh: bool,
+    #[command(flatten)]
+    gpus: UseArgs,
+    #[command(flatten)]
+    output: OutputArgs,
+}
+
+/// Tensor cores that kernels are written for.
+#[derive(Copy, Clone, Debug, PartialEq, Eq, ValueEnum)]
+enum Cores {
+    /// Hopper.
+    Sm90,
+    /// From Ampere on.
+    Sm80,
+}
+
+fn read_shape(text: &str) -> Result<Group, String> {
+    text.parse()
+}
+
+impl From<StoreError> for Failure {
+    fn from(error: StoreError) -> Self {
+        Self::input(&error)
+    }
+}
+
+/// A shape with the machine that it is simulated on.
+struct Wanted {
+    group: Group,
+    topology: Topology,
+}
+
+pub fn run(args: &TuneArgs) -> Result<(), Failure> {
+    let wanted = wanted(args)?;
+    match args.dry_run {
+        true => dry(args, &wanted),
+        false => tune(args, &wanted),
+    }
+}
+
+fn wanted(args: &TuneArgs) -> Result<Vec<Wanted>, Failure> {
+    let load = |name: &str| topology::load(name, &[]).map_err(|error| Failure::input(&error));
+    let stated = args.topology.as_deref().map(load).transpose()?;
+    let mut all = Vec::new();
+    if let Some(file) = &args.experiment {
+        let experiment: Experiment = products::read(file)?;
+        let groups = groups(&experiment)?;
+        let selection = Selection {
+            only: args.only.clone(),
+            shard: None,
+        };
+        for index in selection.of(&groups)? {
+            let planned = &groups[index];
+            let own = &experiment.machines[planned.machine as usize].topology;
+            all.push(Wanted {
+                group: planned.group.clone(),
+                topology: stated.clone().unwrap_or_else(|| (**own).clone()),
+            });
+        }
+        return Ok(all);
+    }
+    let topology = match stated {
+        Some(topology) => topology,
+        None => load(DEFAULT_TOPOLOGY)?,
+    };
+    let fits = |group: &Group| {
+        let name = group.to_string();
+        args.only.is_empty() || args.only.iter().any(|part| name.contains(part))
+    };
+    for group in args.shape.iter().filter(|group| fits(group)) {
+        if group
+            .placement
+            .iter()
+            .any(|&gpu| gpu as usize >= topology.gpus.len())
+        {
+            return Err(Failure::Input(format!(
+                "error: `{group}` needs more GPUs than the {} of `{}`\n  help: choose another machine with `--topology`, or place ranks on fewer GPUs, e.g. `4on2`",
+                topology.gpus.len(),
+                topology.name
+            )));
+        }
+        all.push(Wanted {
+            group: group.clone(),
+            topology: topology.clone(),
+        });
+    }
+    Ok(all)
+}
+
+fn ranked(wanted: &Wanted, tiles: &[Tile]) -> (usize, Ranking) {
+    let settings = settings(&wanted.group.operator, tiles);
+    let ranking = rank(&wanted.group, &wanted.topology, &settings, &|| ());
+    (settings.len(), ranking)
+}
+
+/// The simulator's order alone.
+fn dry(args: &TuneArgs, wanted: &[Wanted]) -> Result<(), Failure> {
+    let tiles = match args.cores {
+        Cores::Sm90 => Tile::of(Family::Sm90, SHARED[0]),
+        Cores::Sm80 => Tile::of(Family::Sm80, SHARED[1]),
+    };
+    let progress = Progress::new(wanted.len(), "simulating");
+    let mut all = Vec::with_capacity(wanted.len());
+    for wanted in wanted {
+        let (searched, ranking) = ranked(wanted, &tiles);
+        let tried = shortlist(&ranking, args.best as usize);
+        all.push(Tuned {
+            group: wanted.group.to_string(),
+            machine: wanted.topology.name.clone(),
+            rounds: 0,
+            searched: searched as u32,
+            tried: tried
+                .iter()
+                .map(|ranked| Tried {
+                    setting: ranked.setting.to_string(),
+                    predicted: ranked.predicted,
+                    measured: None,
+                    p10: None,
+                    p90: None,
+                    reason: None,
+                })
+                .collect(),
+        });
+        progress.step();
+    }
+    drop(progress);
+    show(args, &all)
+}
+
+fn tune(args: &TuneArgs, wanted: &[Wanted]) -> Result<(), Failure> {
+    let path = args
+        .cache
+        .clone()
+        .unwrap_or_else(|| cache::folder(&Host::this()).join("tuned.jsonl"));
+    let mut store = Store::open(&path, args.fresh)?;
+    let mut using = args.gpus.clone();
+    let highest = wanted.iter().flat_map(|w| w.group.placement.iter()).max();
+    let gpus = *using.gpus.get_or_insert(highest.map_or(1, |gpu| gpu + 1));
+    let (session, watchdog): (Session, Watchdog) = using.open()?;
+    let name = machine_name(&session);
+    let numbers: Vec<u32> = (0..gpus).collect();
+    let machine: Machine<'_> = using.machine(&session, &numbers, WARM)?;
+    machine.heaters()?;
+    let first = machine.devices()[0].gpu.attributes();
+    let family = match first.major {
+        9 => Family::Sm90,
+        _ => Family::Sm80,
+    };
+    let tiles = Tile::of(family, first.shared);
+    let sms = machine.devices().iter().map(|d| d.gpu.attributes().sms);
+    let how = How {
+        rounds: args.rounds,
+        seed: args.seed,
+        sms: sms.min().unwrap_or(1),
+    };
+    let progress = Progress::new(wanted.len(), "tuning");
+    let mut all = Vec::with_capacity(wanted.len());
+    for wanted in wanted {
+        let group = wanted.group.to_string();
+        let (searched, ranking) = ranked(wanted, &tiles);
+        let list = shortlist(&ranking, args.best as usize);
+        let tuned = match store.get(&group, &name, args.rounds, list.len()) {
+            Some(known) => known.clone(),
+            None => {
+                let step = |what: String| watchdog.step(what, using.limit() * 4 + ASIDE);
+                let tried = measure(&machine, &wanted.group, &wanted.topology, &list, how, &step)?;
+                let tuned = Tuned {
+                    group,
+                    machine: name.clone(),
+                    rounds: args.rounds,
+                    searched: searched as u32,
+                    tried,
+                };
+                store.keep(tuned.clone())?;
+                tuned
+            }
+        };
+        all.push(tuned);
+        progress.step();
+    }
+    drop(progress);
+    using.keep_pins(&machine)?;
+    show(args, &all)
+}
+
+fn show(args: &TuneArgs, all: &[Tuned]) -> Result<(), Failure> {
+    match args.output.format {
+        Format::Json => args.output.json(&json!({
+            "schema": "duet-tune-list-1",
+            "dry_run": args.dry_run,
+            "groups": all.iter().map(Tuned::json).collect::<Vec<_>>(),
+        })),
+        Format::Csv => args.output.write(csv(all).as_bytes()),
+        Format::Table => args.output.draw(&table(args, all)),
+    }
+}
+
+fn csv(all: &[Tuned]) -> String {
+    let mut text = "group,machine,rank,setting,predicted_s,measured_s,p10_s,p90_s\n".to_owned();
+    for tuned in all {
+        for (at, tried) in tuned.tried.iter().enumerate() {
+            let number = |x: Option<f64>| x.map(|x| x.to_string()).unwrap_or_default();
+            text += &format!(
+                "{},{},{},\"{}\",{},{},{},{}\n",
+                tuned.group,
+                tuned.machine,
+                at + 1,
+                tried.setting,
+                tried.predicted,
+                number(tried.measured),
+                number(tried.p10),
+                number(tried.p90)
+            );
+        }
+    }
+    text
+}
+
+fn table(args: &TuneArgs, all: &[Tuned]) -> String {
+    let micros = |seconds: Option<f64>| match seconds {
+        Some(seconds) => format!("{:.1} µs", 1e6 * seconds),
+        None => "·".to_owned(),
+    };
+    let mut text = String::new();
+    for tuned in all {
+        let mut grid = Grid::default()
+            .right("", 0)
+            .left("setting", 0)
+            .right("simulated", 0)
+            .right("measured", 0);
+        let best = tuned.best().map(|(at, ..)| at);
+        for (at, tried) in tuned.tried.iter().enumerate() {
+            let measured = match (&tried.reason, tried.measured) {
+                (Some(_), _) => paint("cannot", Paint::Dim),
+                (None, time) if best == Some(at) => paint(&micros(time), Paint::Good),
+                (None, time) => micros(time),
+            };
+            grid.row(vec![
+                (at + 1).to_string(),
+                tried.setting.clone(),
+                micros(Some(tried.predicted)),
+                measured,
+            ]);
+        }
+        text += &format!(
+            "{} on {}, {} settings simulated\n",
+            tuned.group, tuned.machine, tuned.searched
+        );
+        text += &grid.draw(&args.output.look());
+        if let (Some((at, tried, _)), Some(regret)) = (tuned.best(), tuned.regret()) {
+            text += &format!(
+                "best: {}, number {} of the simulator, whose first choice takes {:.1} % more\n",
+                tried.setting,
+                at + 1,
+                100.0 * regret
+            );
+        }
+        text.push('\n');
+    }
+    let regrets: Vec<f64> = all.iter().filter_map(Tuned::regret).collect();
+    if regrets.len() > 1 {
+        let mean = regrets.iter().sum::<f64>() / regrets.len() as f64;
+        let hits = regrets.iter().filter(|&&regret| regret <= 0.0).count();
+        text += &format!(
+            "the simulator's first choice is the fastest in {hits} of {} shapes and takes {:.1} % more in the mean\n",
+            regrets.len(),
+            100.0 * mean
+        );
+    }
+    text
+}
