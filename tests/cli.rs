@@ -16,6 +16,8 @@ mod output;
 mod plan;
 #[path = "cli/results.rs"]
 mod results;
+#[path = "cli/tune.rs"]
+mod tune;
 #[path = "cli/validate.rs"]
 mod validate;
 

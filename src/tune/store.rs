@@ -166,10 +166,9 @@ impl Store {
                 })
             })
             .collect::<Result<Vec<_>, _>>()?;
-        if fresh || whole.len() < text.len() {
-            if path.exists() {
-                std::fs::write(path, whole).map_err(write)?;
-            }
+        let changed = fresh || whole.len() < text.len();
+        if changed && path.exists() {
+            std::fs::write(path, whole).map_err(write)?;
         }
         Ok(Self {
             path: path.to_owned(),

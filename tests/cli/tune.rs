@@ -1,0 +1,77 @@
+//! `tune` as far as no GPU is needed: the simulator's order, and what is refused.
+
+use super::{failure, json, stdout};
+
+const SHAPE: &str = "ag-gemm/8192x16384x8192/bf16/2on2/p2p/stream";
+
+#[test]
+fn a_dry_run_lists_the_best_of_all_settings() {
+    let value = json(&format!(
+        "tune --dry-run -t h200-pair --shape {SHAPE} --best 5"
+    ));
+    assert_eq!(value["schema"], "duet-tune-list-1");
+    assert_eq!(value["dry_run"], true);
+    let group = &value["groups"][0];
+    assert_eq!(group["group"], SHAPE);
+    assert_eq!(group["machine"], "h200-pair");
+    assert!(group["searched"].as_u64().unwrap() > 300);
+    let tried = group["tried"].as_array().unwrap();
+    assert_eq!(tried.len(), 5);
+    let times: Vec<f64> = tried
+        .iter()
+        .map(|t| t["predicted_s"].as_f64().unwrap())
+        .collect();
+    assert!(times.is_sorted());
+    assert!(group["regret"].is_null() && tried[0]["measured_s"].is_null());
+    let text = stdout(&format!(
+        "tune --dry-run -t h200-pair --shape {SHAPE} --best 5"
+    ));
+    assert!(
+        text.starts_with(&format!("{SHAPE} on h200-pair, ")),
+        "{text}"
+    );
+    let csv = stdout(&format!(
+        "tune --dry-run -t h200-pair --shape {SHAPE} --best 5 --format csv"
+    ));
+    assert_eq!(csv.lines().count(), 6);
+}
+
+#[test]
+fn an_experiment_is_tuned_shape_by_shape() {
+    let value = json("tune experiments/h200-pair/pilot.yaml --only ag-gemm/ --best 1 --dry-run");
+    let groups = value["groups"].as_array().unwrap();
+    assert!(!groups.is_empty());
+    for group in groups {
+        assert!(group["group"].as_str().unwrap().starts_with("ag-gemm/"));
+        assert_eq!(group["tried"].as_array().unwrap().len(), 1);
+    }
+}
+
+#[test]
+fn tiles_of_older_gpus_are_other_tiles() {
+    let setting = |cores: &str| {
+        let text = stdout(&format!(
+            "tune --dry-run -t h200-pair --shape {SHAPE} --best 40 --cores {cores} --format csv"
+        ));
+        (text.contains("sm90-"), text.contains("sm80-"))
+    };
+    assert_eq!(setting("sm90"), (true, false));
+    assert_eq!(setting("sm80"), (false, true));
+}
+
+#[test]
+fn what_cannot_be_tuned_is_refused_in_words() {
+    let (code, message) = failure("tune --dry-run");
+    assert_eq!(code, 2);
+    assert!(message.contains("--shape"), "{message}");
+    let (code, message) = failure("tune --dry-run --shape ag-gemm/1x2");
+    assert_eq!(code, 2);
+    assert!(
+        message.contains("is no group: write OPERATOR/MxNxK"),
+        "{message}"
+    );
+    let shape = "ag-gemm/8192x8192x8192/bf16/4on4/p2p/stream";
+    let found = failure(&format!("tune --dry-run -t h200-pair --shape {shape}"));
+    let wanted = "error: `ag-gemm/8192x8192x8192/bf16/4on4/p2p/stream` needs more GPUs than the 2 of `h200-pair`\n  help: choose another machine with `--topology`, or place ranks on fewer GPUs, e.g. `4on2`\n";
+    assert_eq!(found, (3, wanted.to_owned()));
+}
