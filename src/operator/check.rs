@@ -99,6 +99,25 @@ impl Operator {
         }
     }
 
+    /// [`Self::check`] of a fused operator in a few instructions, without saying what is wrong.
+    #[inline]
+    pub(crate) fn is_whole(&self) -> bool {
+        let Shape::Gemm { m, n, k } = self.shape else {
+            return false;
+        };
+        let extents = [m, n, k].map(|x| u32::try_from(x).unwrap_or(0));
+        let [m, n, k] = extents;
+        let tp = self.tp;
+        let cut = match self.kind {
+            Kind::AgGemm => [m, n],
+            Kind::GemmRs => [m, k],
+            Kind::GemmAr => [k, k],
+            _ => return false,
+        };
+        let ranks = 1..=u32::from(u16::MAX);
+        ranks.contains(&tp) && !extents.contains(&0) && cut.into_iter().all(|x| x % tp == 0)
+    }
+
     fn check_gemm(&self, m: u64, n: u64, k: u64) -> Result<(), OperatorError> {
         for (name, value) in [("m", m), ("n", n), ("k", k)] {
             if value == 0 {

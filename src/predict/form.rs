@@ -47,7 +47,7 @@ pub(super) trait Pipeline: Copy {
     fn new(steps: f64) -> Self;
 
     /// With a further resource that works `work` seconds in `count` stages; the others as in
-    /// [`Stage`].
+    /// [`Stage`]. Of several chains of one resource the longest counts.
     #[must_use]
     fn with(self, resource: &'static str, before: f64, work: f64, count: f64, after: f64) -> Self;
 
@@ -91,15 +91,20 @@ impl Pipeline for Form {
         count: f64,
         after: f64,
     ) -> Self {
-        debug_assert!(self.len < MOST);
-        if let Some(place) = self.stages.get_mut(self.len) {
-            *place = Stage {
-                resource,
-                before,
-                each: if count > 0.0 { work / count } else { 0.0 },
-                count,
-                after,
-            };
+        let stage = Stage {
+            resource,
+            before,
+            each: if count > 0.0 { work / count } else { 0.0 },
+            count,
+            after,
+        };
+        let known = &mut self.stages[..self.len];
+        if let Some(place) = known.iter_mut().find(|known| known.resource == resource) {
+            if stage.seconds() > place.seconds() {
+                *place = stage;
+            }
+        } else if let Some(place) = self.stages.get_mut(self.len) {
+            *place = stage;
             self.len += 1;
         }
         self

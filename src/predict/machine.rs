@@ -4,11 +4,13 @@ use std::sync::Arc;
 
 use super::Terms;
 use super::closed::REGISTRY;
+use super::closed::interdecom::Ends;
 use super::decomposition::{Decomposition, MOST_PIECES};
 use super::form::{Form, Stage};
-use super::model::{Case, Gpu, Model, Setting};
+use super::model::{Case, Model, Setting};
 use super::network::Network;
 use super::parameters::{Overhead, Parameters, family};
+use super::site::{Gpu, Site};
 use crate::device::Device;
 use crate::operator::{Kind, Operator};
 use crate::strategy::{Choice, Skip};
@@ -118,15 +120,15 @@ impl Machine {
         let closed = self.applies(operator, choice, setting)?;
         let case = Case::new(operator);
         let net = self.network(*terms)?;
-        let evaluate = |setting: Setting| -> Option<(Form, &Gpu)> {
-            let forms = self.gpus.iter().filter_map(|gpu| {
-                let model = Model::new(gpu, net, *terms, operator.dtype, case);
-                let form: Form = (closed.form)(&model, setting)?;
-                Some((form.delayed(gpu.graph_launch(*terms)), gpu))
-            });
-            forms.reduce(|a, b| if b.0.seconds() > a.0.seconds() { b } else { a })
-        };
-        let Some((form, gpu)) = evaluate(setting) else {
+        let forms = self.gpus.iter().filter_map(|gpu| {
+            let site = Site::new(gpu, net, *terms, operator.kind, operator.tp);
+            let column = case.column(gpu.curve(operator.dtype));
+            let model = Model::new(&site, net, column.as_ref(), case);
+            let form: Form = (closed.form)(&model, setting)?;
+            Some((form.delayed(gpu.graph_launch(*terms)), gpu))
+        });
+        let slowest = forms.reduce(|a, b| if b.0.seconds() > a.0.seconds() { b } else { a });
+        let Some((form, gpu)) = slowest else {
             return skip(format!(
                 "`{choice}` has no closed form for {} on {}",
                 operator.kind, self.name
@@ -151,10 +153,11 @@ impl Machine {
             pieces: None,
         };
         if choice.strategy().name() == "interdecom" {
-            let model = Model::new(gpu, net, *terms, operator.dtype, case);
+            let site = Site::new(gpu, net, *terms, operator.kind, operator.tp);
+            let column = case.column(gpu.curve(operator.dtype));
+            let model = Model::new(&site, net, column.as_ref(), case);
             let step = overhead.map_or(0.0, |o| step(o, case.message));
-            let bound = super::closed::interdecom::Bound::new(&model, setting, step);
-            let form = bound.map(|bound| bound.form);
+            let form = Ends::new(&model, setting).map(|ends| ends.textbook(&model, step));
             prediction.pieces = form.map(|form| form.pieces(|d| admissible(operator, setting, d)));
             prediction.decomposition = form;
         }

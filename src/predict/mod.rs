@@ -40,6 +40,7 @@ mod network;
 mod parameters;
 mod pick;
 mod selector;
+mod site;
 mod terms;
 
 pub use decomposition::Decomposition;

@@ -11,13 +11,18 @@
 //! rises, or is that of the kernel's tiles or of the memory, which no number of pieces changes.
 
 use super::Terms;
-use super::closed::{self, Closed, REGISTRY};
+use super::closed::fusion::Kernel;
+use super::closed::fusion_alltoall::{self, AllToAll};
+use super::closed::fusion_ring::{self, Rings};
+use super::closed::{fusion_double_ring, interdecom, sequential};
 use super::decomposition::MOST_PIECES;
 use super::form::{Longest, greater};
 use super::machine::{Machine, shard_pieces};
 use super::model::{Case, Model, Setting};
+use super::network::Network;
 use super::parameters::{Parameters, family};
 use super::pick::{PICKS, Pick};
+use super::site::Site;
 use crate::device::DType;
 use crate::operator::{Kind, Operator, Shape};
 use crate::strategy::{self, Choice};
@@ -34,25 +39,44 @@ pub struct Selection {
     pub margin: f64,
 }
 
-/// A candidate with its closed form.
+/// A strategy with the settings among which it is chosen.
 #[derive(Clone, Debug)]
 struct Candidate {
     pick: Pick,
-    closed: Closed,
     /// By pieces of a shard; one for what the number of pieces is worked out for.
     offers: Vec<Offer>,
     /// Whether their overheads are the same, so that the time is convex in the pieces of a shard.
     convex: bool,
 }
 
-/// A setting with its fitted overhead.
-#[derive(Copy, Clone, Debug)]
+/// A setting with its closed form and its fitted overhead.
+#[derive(Clone, Debug)]
 struct Offer {
     setting: Setting,
+    form: Prepared,
     /// Rows that a shard needs.
     rows: u64,
     alpha: f64,
     beta: f64,
+}
+
+/// A closed form without its shape.
+#[derive(Clone, Debug)]
+enum Prepared {
+    Sequential,
+    InterDecom,
+    Rings(Rings),
+    AllToAll(AllToAll),
+}
+
+/// All candidates on one kind of GPU.
+#[derive(Clone, Debug)]
+struct Plan {
+    site: Site,
+    /// Its place among the machine's, and what one launch of everything delays all by \[s\].
+    gpu: usize,
+    launch: f64,
+    candidates: Vec<Candidate>,
 }
 
 /// Chooses for one machine, operator and element type.
@@ -62,8 +86,22 @@ pub struct Selector {
     kind: Kind,
     dtype: DType,
     terms: Terms,
-    candidates: Vec<Candidate>,
+    plans: Vec<Plan>,
     most_pieces: u32,
+}
+
+impl Prepared {
+    fn new(pick: Pick, site: &Site, net: &Network, setting: Setting) -> Option<Self> {
+        Some(match pick {
+            Pick::Sequential => Self::Sequential,
+            Pick::InterDecom(_) => Self::InterDecom,
+            Pick::FusionRing(_) => Self::Rings(fusion_ring::new(site, net, setting)),
+            Pick::FusionDoubleRing(_) => {
+                Self::Rings(fusion_double_ring::new(site, net, setting)?)
+            }
+            Pick::FusionAllToAll(_) => Self::AllToAll(fusion_alltoall::new(site, net, setting)?),
+        })
+    }
 }
 
 impl Selector {
@@ -75,45 +113,50 @@ impl Selector {
         terms: &Terms,
         parameters: &Parameters,
     ) -> Self {
-        let pair = machine.network(*terms).is_ok_and(|net| net.pair.is_ok());
-        let alone = machine.network(*terms).is_err();
-        let offer = |choice: &Choice| {
-            let (name, setting) = (machine.name(), Setting::new(choice, kind));
-            let found = parameters.get(name, kind, machine.ranks(), &family(choice));
-            let overhead = found.filter(|_| terms.overhead);
-            Offer {
-                setting,
-                rows: shard_pieces(choice.strategy().name(), setting),
-                alpha: overhead.map_or(0.0, |o| o.alpha),
-                beta: overhead.map_or(0.0, |o| o.beta),
-            }
-        };
-        let candidates = PICKS.into_iter().filter_map(|pick| {
-            let applies = match pick {
-                Pick::Sequential => true,
-                Pick::FusionDoubleRing(_) => pair,
-                _ => !alone,
+        let plan = |(place, gpu)| {
+            let net = machine.network(*terms).ok()?;
+            let site = Site::new(gpu, net, *terms, kind, machine.ranks());
+            let candidate = |pick: Pick| {
+                let offer = |choice: &Choice| {
+                    let (name, setting) = (machine.name(), Setting::new(choice, kind));
+                    let found = parameters.get(name, kind, machine.ranks(), &family(choice));
+                    let overhead = found.filter(|_| terms.overhead);
+                    Some(Offer {
+                        setting,
+                        form: Prepared::new(pick, &site, net, setting)?,
+                        rows: shard_pieces(choice.strategy().name(), setting),
+                        alpha: overhead.map_or(0.0, |o| o.alpha),
+                        beta: overhead.map_or(0.0, |o| o.beta),
+                    })
+                };
+                let choices = match pick {
+                    Pick::Sequential | Pick::InterDecom(_) => {
+                        vec![strategy::parse(pick.name()).ok()?]
+                    }
+                    fusion => fusion.settings(kind),
+                };
+                let mut offers: Vec<Offer> = choices.iter().filter_map(offer).collect();
+                offers.sort_by_key(|offer| offer.setting.chunks);
+                let same =
+                    |two: &[Offer]| (two[0].alpha, two[0].beta) == (two[1].alpha, two[1].beta);
+                (!offers.is_empty()).then(|| Candidate {
+                    pick,
+                    convex: offers.windows(2).all(same),
+                    offers,
+                })
             };
-            let closed = REGISTRY.iter().find(|closed| closed.name == pick.name())?;
-            let choices = match pick {
-                Pick::Sequential | Pick::InterDecom(_) => vec![strategy::parse(closed.name).ok()?],
-                fusion => fusion.settings(kind),
-            };
-            let mut offers: Vec<Offer> = choices.iter().map(offer).collect();
-            offers.sort_by_key(|offer| offer.setting.chunks);
-            let same = |two: &[Offer]| (two[0].alpha, two[0].beta) == (two[1].alpha, two[1].beta);
-            applies.then(|| Candidate {
-                pick,
-                closed: *closed,
-                convex: offers.windows(2).all(same),
-                offers,
+            Some(Plan {
+                candidates: PICKS.into_iter().filter_map(candidate).collect(),
+                gpu: place,
+                launch: gpu.graph_launch(*terms),
+                site,
             })
-        });
+        };
         Self {
             kind,
             dtype,
             terms: *terms,
-            candidates: candidates.collect(),
+            plans: machine.gpus.iter().enumerate().filter_map(plan).collect(),
             most_pieces: MOST_PIECES,
             machine: machine.clone(),
         }
@@ -142,51 +185,60 @@ impl Selector {
             tp: self.machine.ranks(),
             dtype: self.dtype,
         };
-        if let Ok(net) = self.machine.network(self.terms)
-            && operator.check().is_ok()
-        {
-            // On unlike GPUs the slowest counts, and the unsplit GEMM says which.
-            let case = Case::new(&operator);
-            let new = |gpu| Model::new(gpu, net, self.terms, self.dtype, case);
-            let slowest = match self.machine.gpus.as_slice() {
-                [] => return selection,
-                [gpu] => gpu,
-                [first, others @ ..] => others.iter().fold(first, |slowest, gpu| {
-                    match new(gpu).whole.seconds > new(slowest).whole.seconds {
-                        true => gpu,
-                        false => slowest,
-                    }
-                }),
-            };
-            let model = Model::new(slowest, net, self.terms, self.dtype, case);
-            self.consider(&model, &operator, &mut selection);
-            // One launch of everything delays all alike.
-            let launch = slowest.graph_launch(self.terms);
-            selection.seconds += launch;
-            if let Some((_, next)) = &mut selection.runner_up {
-                *next += launch;
-                selection.margin = *next / selection.seconds - 1.0;
-            }
+        let Ok(net) = self.machine.network(self.terms) else {
+            return selection;
+        };
+        if !operator.is_whole() {
+            return selection;
+        }
+        let case = Case::new(&operator);
+        let column = |plan: &Plan| case.column(self.machine.gpus[plan.gpu].curve(self.dtype));
+        // On unlike GPUs the slowest counts, and the unsplit GEMM says which.
+        let seconds = |plan: &Plan| {
+            let column = column(plan);
+            Model::new(&plan.site, net, column.as_ref(), case).whole.seconds
+        };
+        let plan = match self.plans.as_slice() {
+            [] => return selection,
+            [plan] => plan,
+            [first, others @ ..] => others.iter().fold(first, |slowest, plan| {
+                match seconds(plan) > seconds(slowest) {
+                    true => plan,
+                    false => slowest,
+                }
+            }),
+        };
+        let column = column(plan);
+        let model = Model::new(&plan.site, net, column.as_ref(), case);
+        self.consider(plan, &model, m, &mut selection);
+        // One launch of everything delays all alike.
+        selection.seconds += plan.launch;
+        if let Some((_, next)) = &mut selection.runner_up {
+            *next += plan.launch;
+            selection.margin = *next / selection.seconds - 1.0;
         }
         selection
     }
 
     /// All candidates that the rows suffice for.
-    fn consider(&self, model: &Model<'_>, operator: &Operator, selection: &mut Selection) {
-        let (m, ..) = operator.mnk().unwrap_or_default();
-        let ranks = u64::from(operator.tp.max(1));
+    #[inline(always)]
+    fn consider(&self, plan: &Plan, model: &Model<'_>, m: u64, selection: &mut Selection) {
+        let kernel = Kernel::new(model);
+        let ranks = u64::from(plan.site.n.max(1));
         let (shard, left) = (m / ranks, m % ranks);
         let shard = if left == 0 { shard } else { 0 };
-        for candidate in &self.candidates {
+        for candidate in &plan.candidates {
             let found = match (candidate.pick, candidate.offers.as_slice()) {
                 (_, []) => None,
-                (Pick::Sequential, [offer, ..]) => offer.seconds(candidate, model, offer.setting),
+                (Pick::Sequential, [offer, ..]) => {
+                    sequential::form(model, offer.setting).map(|form| (1, offer.seconds(model, form)))
+                }
                 (Pick::InterDecom(_), [offer, ..]) => {
                     let whole = self.kind == Kind::GemmAr && !offer.setting.direct;
                     let rows = if whole { m } else { shard };
-                    self.pieces(model, rows, candidate, *offer, selection)
+                    self.pieces(model, rows, offer, selection)
                 }
-                (_, offers) => fused(candidate, offers, model, shard, selection),
+                (_, offers) => fused(candidate, offers, model, &kernel, shard, selection),
             };
             if let Some((pieces, time)) = found {
                 selection.add(candidate.pick.with(pieces), time);
@@ -201,8 +253,7 @@ impl Selector {
         &self,
         model: &Model<'_>,
         rows: u64,
-        candidate: &Candidate,
-        offer: Offer,
+        offer: &Offer,
         selection: &Selection,
     ) -> Option<(u32, f64)> {
         let setting = |d| Setting { d, ..offer.setting };
@@ -215,34 +266,31 @@ impl Selector {
         // What a further candidate has to beat.
         let mut limit = selection.limit();
         let step = offer.alpha + offer.beta * model.case.message;
-        let bound = closed::interdecom::Bound::new(model, offer.setting, step)?;
+        let ends = interdecom::Ends::new(model, offer.setting)?;
+        let bound = interdecom::Bound::new(model, offer.setting, &ends, step);
         if most < 2 || bound.of_any() >= limit {
             return None;
         }
         let mut consider = |d: u32, limit: &mut f64| -> Option<()> {
-            let (_, time) = offer.seconds(candidate, model, setting(d))?;
+            let time = offer.seconds(model, interdecom::form(model, setting(d))?);
             if time < *limit {
                 (best, *limit) = (Some((d, time)), time);
             }
             Some(())
         };
-        let near = bound.form.neighbours();
+        let near = ends.textbook(model, step).neighbours();
         for d in near.into_iter().filter(|d| (2..=most).contains(d)) {
             if bound.of(f64::from(d)) < limit {
                 consider(d, &mut limit)?;
             }
         }
-        // The bound falls and then rises: beyond the limit on its way up, no further one is below.
-        let mut before = f64::INFINITY;
-        for d in (1..=most.ilog2()).map(|power| 1 << power) {
-            let least = bound.of(f64::from(d));
-            if least >= limit && least >= before {
-                break;
-            }
-            before = least;
-            if least < limit && !near.contains(&d) {
+        let most = most.min(bound.most(limit));
+        let mut d = 2;
+        while d <= most {
+            if !near.contains(&d) && bound.of(f64::from(d)) < limit {
                 consider(d, &mut limit)?;
             }
+            d *= 2;
         }
         best
     }
@@ -254,6 +302,7 @@ fn fused(
     candidate: &Candidate,
     offers: &[Offer],
     model: &Model<'_>,
+    kernel: &Kernel,
     shard: u64,
     selection: &Selection,
 ) -> Option<(u32, f64)> {
@@ -264,7 +313,11 @@ fn fused(
         if shard < offer.rows || floor + steps * step >= limit {
             continue;
         }
-        let longest = (candidate.closed.time)(model, offer.setting)?;
+        let longest: Longest = match &offer.form {
+            Prepared::Rings(rings) => rings.form(kernel),
+            Prepared::AllToAll(all) => all.form(kernel),
+            _ => return None,
+        };
         let time = longest.seconds + longest.steps * step;
         (floor, steps) = (greater(floor, longest.floor), longest.steps);
         if best.is_none_or(|(_, least)| time < least) {
@@ -279,16 +332,10 @@ fn fused(
 }
 
 impl Offer {
-    /// The number of pieces with the time in a setting that differs from the offer's in it at most.
-    fn seconds(
-        &self,
-        candidate: &Candidate,
-        model: &Model<'_>,
-        setting: Setting,
-    ) -> Option<(u32, f64)> {
-        let step = self.alpha + self.beta * model.case.message;
-        let Longest { seconds, steps, .. } = (candidate.closed.time)(model, setting)?;
-        Some((setting.d, seconds + steps * step))
+    /// The time with the fitted overhead.
+    #[inline]
+    fn seconds(&self, model: &Model<'_>, form: Longest) -> f64 {
+        form.seconds + form.steps * (self.alpha + self.beta * model.case.message)
     }
 }
 

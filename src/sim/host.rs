@@ -2,7 +2,9 @@
 //!
 //! One host thread per GPU submits that GPU's tasks in task order. A kernel costs
 //! `submit_kernel`, a copy `submit_copy`; each wait on another lane and each signal to one costs
-//! `submit_sync`. A fused kernel is submitted once. A graph is one submission for everything.
+//! `submit_sync`. A fused kernel is submitted once, with its first tasks: the others are part of it and
+//! wait inside it, so copies handed over after the kernel delay none of them. A graph is one
+//! submission for everything.
 
 use super::LaunchMode;
 use crate::schedule::{Mover, Schedule, TaskId, Via, Work};
@@ -38,15 +40,17 @@ pub(super) fn submissions(
         signals[dep.task.index()] = true;
     }
     let mut clock = vec![0.0; topology.gpus.len()];
-    let mut submitted_launch = vec![false; schedule.launches.len()];
+    // When each fused kernel was handed over.
+    let mut launched = vec![None; schedule.launches.len()];
     let times = schedule.tasks.iter().enumerate().map(|(t, task)| {
         let gpu = schedule.placement[task.rank.0 as usize];
         let c = costs(gpu);
-        let once = task
-            .launch
-            .is_some_and(|l| std::mem::replace(&mut submitted_launch[l.index()], true));
+        if let Some(launch) = task.launch
+            && let Some(at) = launched[launch.index()]
+        {
+            return at;
+        }
         let submit = match task.work {
-            _ if once => 0.0,
             Work::Transfer {
                 mover: Mover::CopyEngine,
                 ..
@@ -61,6 +65,9 @@ pub(super) fn submissions(
         let clock = &mut clock[gpu as usize];
         *clock += submit + waits as f64 * c.submit_sync.get();
         let done = *clock;
+        if let Some(launch) = task.launch {
+            launched[launch.index()] = Some(done);
+        }
         if signals[t] && !inside_kernel(&task.work, task.launch.is_some()) {
             *clock += c.submit_sync.get();
         }

@@ -14,7 +14,7 @@
 use super::super::{DType, Device};
 use super::library::Place;
 use super::tiles::{Choice, Prepared, Waves, part, quotient};
-use super::{GemmTime, gemm, listed, table, wave};
+use super::{GemmTime, K_FILL, gemm, listed, table, wave};
 
 /// GEMM times of one GPU and element type.
 #[derive(Clone, Debug)]
@@ -29,9 +29,11 @@ pub struct Curve {
     /// On all SMs, and on those that a library collective leaves.
     waves: [Waves; 2],
     table: table::Columns,
-    /// What no shape beats, the best correction's factor included: seconds per multiply-add, of a
-    /// GEMM's fixed time, and per byte in memory.
+    /// What no shape beats, corrections aside: seconds per multiply-add, elements
+    /// of k that every tile takes beside its own, seconds of a GEMM's fixed time, and per byte in
+    /// memory.
     least: f64,
+    fill: f64,
     least_overhead: f64,
     least_per_byte: f64,
 }
@@ -44,6 +46,8 @@ pub struct Column<'c> {
     k: u64,
     /// Corrections at the table's rows; `None`: worked out by each call.
     factors: Option<[f64; table::MOST_ROWS]>,
+    /// The least of them, whatever m.
+    factor: f64,
     /// Where (n, k) lies among what the profile lists of the library's choices.
     place: Option<Place>,
 }
@@ -68,13 +72,16 @@ impl Curve {
             hbm: device.hbm.get(),
             overhead,
             waves: [device.sms.max(1), left].map(|sms| Waves::new(sms, &tiles)),
-            least: least * table.least(),
-            least_overhead: overhead * table.least(),
-            least_per_byte: table.least() / device.hbm.get(),
+            least,
+            fill: K_FILL,
+            least_overhead: overhead,
+            least_per_byte: 1.0 / device.hbm.get(),
             tiles,
             table,
         };
         if let Some(library) = listed(device, dtype) {
+            curve.table = table::Columns::default();
+            curve.fill = 0.0;
             let factor = library.least() / library.best();
             let [arithmetic, memory, least] = library.bounds();
             curve.least = factor * 2.0 / (device.rate(dtype)? * arithmetic);
@@ -87,11 +94,16 @@ impl Curve {
     /// The curve of GEMMs with `n` columns and depth `k`.
     #[inline]
     pub fn at(&self, n: u64, k: u64) -> Column<'_> {
+        let factors = self.table.blend(n as f64, k as f64);
         Column {
             curve: self,
             n,
             k,
-            factors: self.table.blend(n as f64, k as f64),
+            factor: match &factors {
+                Some(factors) => self.table.least_of(factors),
+                None => self.table.least(),
+            },
+            factors,
             place: listed(&self.device, self.dtype).map(|library| library.place(n, k)),
         }
     }
@@ -119,11 +131,12 @@ impl Curve {
             split: 1.0,
         };
         let mut best = [none; S];
-        let work = 2.0 * shape.m * shape.n * shape.k * (1.0 + 1e-9);
+        // Every tile fills its pipeline at least once.
+        let work = 2.0 * shape.m * shape.n * (shape.k + K_FILL);
         for (tile, prepared) in self.tiles.iter().enumerate() {
-            // Rounding aside; equals are tried, for the first of them wins.
+            // A little slack against rounding; equals are tried, for the first of them wins.
             let beaten = |best: &Choice, on: &Waves| {
-                work * on.per_sms > best.compute * prepared.rate * (1.0 + 1e-9) * (1.0 + 1e-9)
+                work * on.per_sms > best.compute * prepared.rate * (1.0 + 1e-9)
             };
             if best.iter().zip(on).all(|(best, on)| beaten(best, on)) {
                 break;
@@ -186,7 +199,13 @@ impl Curve {
             ..GemmTime::default()
         };
         let mut first = (0, 1.0);
+        // Nothing is read twice: none takes less, and of those that take that the first counts.
+        let once = wave::read_again(&self.device, shape, (1.0, 1.0), (1.0, 1.0)) / self.hbm;
+        let partials = wave::partials(shape, 1.0) / self.hbm;
         for prepared in &self.tiles {
+            if best.seconds <= once && prepared.place > first.0 {
+                continue;
+            }
             let tiles = prepared.tiles(shape.m, shape.n);
             let mut split = 1.0;
             loop {
@@ -211,6 +230,10 @@ impl Curve {
                     }
                 }
                 if !prepared.splits(tiles, on.sms, shape.k, &mut split) {
+                    break;
+                }
+                // Partial sums come on top of what is read once; a little slack against rounding.
+                if (once + partials * split) * (1.0 - 1e-12) > best.seconds {
                     break;
                 }
             }
@@ -239,19 +262,20 @@ impl Curve {
 impl Column<'_> {
     /// The arithmetic of `m` rows, in any number of pieces, takes no less \[s\].
     pub fn least(&self, m: u64) -> f64 {
-        m as f64 * self.n as f64 * self.k as f64 * self.curve.least
+        let depth = self.k as f64 + self.curve.fill;
+        m as f64 * self.n as f64 * depth * self.curve.least * self.factor
     }
 
     /// No GEMM takes less beyond its arithmetic \[s\].
     pub fn least_overhead(&self) -> f64 {
-        self.curve.least_overhead
+        self.curve.least_overhead * self.factor
     }
 
     /// No cut of `m` rows takes the memory less: every piece reads all of B, all of them A and C
     /// \[s\].
     pub fn least_memory(&self, m: u64) -> (f64, f64) {
         let curve = self.curve;
-        let per_element = curve.size * curve.least_per_byte;
+        let per_element = curve.size * curve.least_per_byte * self.factor;
         let (n, k) = (self.n as f64, self.k as f64);
         (n * k * per_element, m as f64 * (n + k) * per_element)
     }

@@ -68,6 +68,15 @@ impl Columns {
         self.least
     }
 
+    /// The least of blended factors.
+    #[inline]
+    pub fn least_of(&self, factors: &[f64; MOST_ROWS]) -> f64 {
+        match self.rows.is_empty() {
+            true => 1.0,
+            false => factors.iter().fold(factors[0], |a, &b| if b < a { b } else { a }),
+        }
+    }
+
     /// The factors at the rows for a (n, k); `None` where there are too many rows.
     #[inline]
     pub fn blend(&self, n: f64, k: f64) -> Option<[f64; MOST_ROWS]> {

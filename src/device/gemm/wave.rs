@@ -108,11 +108,17 @@ pub(super) fn traffic(
     let per_down = 1.0 / (wave * per_across).clamp(1.0, rows);
     let again = (rows * per_down, columns * per_across);
     let partials = if split > 1.0 {
-        2.0 * PARTIAL * shape.m * shape.n * split
+        partials(shape, split)
     } else {
         0.0
     };
     read_again(device, shape, (shape.m / tm, per_down), again) + partials
+}
+
+/// Bytes of partial sums written and read.
+#[inline]
+pub(super) fn partials(shape: &Shape, split: f64) -> f64 {
+    2.0 * PARTIAL * shape.m * shape.n * split
 }
 
 /// Bytes read and written but for partial sums: `groups` of rows sweep over B in `waves` each, of

@@ -4,64 +4,128 @@
 //! the fan-out curves of the links), in n − 1 steps. GEMM+RS has one group before the first copy,
 //! and the owner's sum after the last arrival; GEMM+AR then sends the sums to everyone.
 
-use super::fusion::{Kernel, begin, steps, with_host};
+use super::fusion::{Frame, Kernel};
 use crate::operator::Kind;
 use crate::predict::form::{Pipeline, greater};
 use crate::predict::model::{Model, Setting};
+use crate::predict::network::{Edge, Exchange, Network};
+use crate::predict::site::Site;
 
 pub(super) fn form<P: Pipeline>(model: &Model<'_>, setting: Setting) -> Option<P> {
-    let (case, c, net) = (&model.case, model.costs, model.net);
+    Some(new(model.site, model.net, setting)?.form(&Kernel::new(model)))
+}
+
+/// The fusion in one setting, without its shape.
+#[derive(Clone, Debug)]
+pub(in crate::predict) struct AllToAll {
+    frame: Frame,
+    gathers: bool,
+    stages: bool,
+    /// Shards to everyone, or parts to their owners; its last arrival.
+    exchange: Exchange,
+    last: Edge,
+    /// Starting a copy, those of one peer behind one another \[s\].
+    start: f64,
+    /// A rank's part of all tiles, and a chunk's.
+    part: f64,
+    chunk: f64,
+    /// Before AG+GEMM's first copy; from a group to its copy, and from a copy to a group \[s\].
+    first: f64,
+    leaves: f64,
+    flag: f64,
+    copy: f64,
+    /// The owner's sum and what follows, and the sums' way to everyone alone.
+    after: Edge,
+    back: Edge,
+    /// Handing over the sum \[s\].
+    sum: f64,
+}
+
+/// The fusion in one setting; `None` where there are too many ranks.
+pub(in crate::predict) fn new(site: &Site, net: &Network, setting: Setting) -> Option<AllToAll> {
     if !net.gather.known() {
         return None;
     }
-    let kernel = Kernel::new(model);
-    let n = case.ranks();
-    let chunks = setting.parts;
-    let shard = case.shard();
-    let part = kernel.tiles * case.part();
-    // Chunks of one peer follow one another in their lane.
-    let start = c.copy_start.get() + (chunks - 1.0) * (c.copy_start.get() + c.lane.get());
-    if case.kind == Kind::AgGemm {
-        let before = c.submit_kernel.get() + c.submit_copy.get();
-        let form = begin::<P>(model, &kernel, 2.0 * (n - 1.0) * shard, 0.0);
-        if !model.terms.stages {
-            let all = steps(model, net.gather.last(shard, start));
-            return Some(form.with("links", before, all, n - 1.0, part));
-        }
-        // The shard that holds the kernel up most with the groups from it on, or the last one with
-        // a wave.
-        let group = greater(kernel.wave, part * setting.part);
-        let (offset, arrival) = net.gather.holds_up(shard, start, part);
-        let last = net.gather.last(shard, start) + group;
-        let rest = greater((n - offset) * part, last - arrival);
-        let flag = c.kernel_flag.get();
-        let form = form.with("links", before, arrival, offset, flag + rest);
-        let last = c.copy_start.get() + flag + group;
-        let copies = (n - 1.0) * chunks;
-        return Some(with_host(model, form, copies, copies, last));
-    }
-    let everyone = case.kind == Kind::GemmAr;
-    let rounds = if everyone { 2.0 } else { 1.0 };
-    let moved = 2.0 * rounds * (n - 1.0) * shard;
-    let back = if everyone {
-        c.stream_flag.get() + net.gather.last(shard, c.copy_start.get())
-    } else {
-        0.0
+    let (c, n) = (&site.costs, site.ranks);
+    let gathers = site.kind == Kind::AgGemm;
+    let everyone = site.kind == Kind::GemmAr;
+    let copies = (n - 1.0) * setting.parts;
+    let start = c.copy_start.get() + (setting.parts - 1.0) * (c.copy_start.get() + c.lane.get());
+    let exchange = if gathers { &net.gather } else { &net.scatter };
+    let none = Edge {
+        latency: 0.0,
+        per_byte: 0.0,
     };
-    if !model.terms.stages {
-        let all = steps(model, net.scatter.last(shard, start));
-        let form = begin::<P>(model, &kernel, moved, back);
-        return Some(form.with("links", kernel.start, all, n - 1.0, part + back));
+    let back = match everyone {
+        true => {
+            let gather = net.gather.line(c.copy_start.get());
+            Edge {
+                latency: c.stream_flag.get() + gather.latency,
+                ..gather
+            }
+        }
+        false => none,
+    };
+    let sum = site.sum_line();
+    Some(AllToAll {
+        frame: Frame::new(
+            site,
+            copies,
+            if gathers { copies } else { 2.0 * copies },
+        ),
+        gathers,
+        stages: site.terms.stages,
+        last: exchange.line(start),
+        exchange: exchange.clone(),
+        start,
+        part: site.part,
+        chunk: site.part * setting.part,
+        first: c.submit_kernel.get() + c.submit_copy.get(),
+        leaves: c.stream_flag.get(),
+        flag: c.kernel_flag.get(),
+        copy: c.copy_start.get(),
+        after: Edge {
+            latency: sum.latency + back.latency,
+            per_byte: sum.per_byte + back.per_byte,
+        },
+        back,
+        sum: match site.submits_calls() {
+            true => site.submits(0.0, 1.0, copies),
+            false => 0.0,
+        },
+    })
+}
+
+impl AllToAll {
+    #[inline]
+    pub fn form<P: Pipeline>(&self, kernel: &Kernel) -> P {
+        let (shard, steps) = (kernel.shard, self.frame.steps);
+        let part = kernel.tiles * self.part;
+        let all = self.last.at(shard);
+        if !self.stages {
+            let back = self.back.at(shard);
+            let before = if self.gathers { self.first } else { kernel.start };
+            let form = self.frame.begin::<P>(kernel, back);
+            return form.with("links", before, all * self.frame.counted, steps, part + back);
+        }
+        if self.gathers {
+            // The shard that holds the kernel up most with the groups from it on, or the last one with
+            // a wave.
+            let group = kernel.group(self.chunk);
+            let (offset, arrival) = self.exchange.holds_up(shard, self.start, part);
+            let rest = greater((self.frame.ranks - offset) * part, all + group - arrival);
+            let form = self.frame.begin::<P>(kernel, 0.0);
+            let form = form.with("links", self.first, arrival, offset, self.flag + rest);
+            return (self.frame).with_host(form, self.copy + self.flag + group);
+        }
+        let after = self.after.at(shard);
+        // The groups leave one after another as they are computed; one wave may take longer than all.
+        let wait = greater(kernel.wave - steps * part, 0.0);
+        let before = kernel.start + wait + self.leaves;
+        let rest = (self.exchange).paced(shard, self.start, part, kernel.wave);
+        let form = self.frame.begin::<P>(kernel, after);
+        let form = form.with("links", before, steps * part, steps, rest + self.leaves + after);
+        // The sum is handed over after all copies and waits for each.
+        self.frame.with_host(form, self.sum + after)
     }
-    let after = model.sum(shard) + back;
-    // The groups leave one after another as they are computed; one wave may take longer than all.
-    let wait = greater(kernel.wave - (n - 1.0) * part, 0.0);
-    let before = kernel.start + wait + c.stream_flag.get();
-    let tail = net.scatter.paced(shard, start, part, kernel.wave) + c.stream_flag.get() + after;
-    let form = begin::<P>(model, &kernel, moved, after);
-    let form = form.with("links", before, (n - 1.0) * part, n - 1.0, tail);
-    // The sum is handed over after all copies and waits for each.
-    let copies = (n - 1.0) * chunks;
-    let last = model.submits(0.0, 1.0, copies) + after;
-    Some(with_host(model, form, copies, 2.0 * copies, last))
 }

@@ -1,11 +1,19 @@
 //! `fusion-double-ring`: as `fusion-ring`, with every shard divided between two rings that run at
 //! once; each is a ring of its own with its share of the bytes and of the tiles.
 
-use super::fusion_ring::rings;
+use super::fusion::Kernel;
+use super::fusion_ring::Rings;
 use crate::predict::form::Pipeline;
 use crate::predict::model::{Model, Setting};
+use crate::predict::network::Network;
+use crate::predict::site::Site;
 
 pub(super) fn form<P: Pipeline>(model: &Model<'_>, setting: Setting) -> Option<P> {
-    let pair = model.net.pair.as_ref().ok()?;
-    Some(rings(model, setting, pair))
+    Some(new(model.site, model.net, setting)?.form(&Kernel::new(model)))
+}
+
+/// The fusion in one setting; `None` where there are no two rings.
+pub(in crate::predict) fn new(site: &Site, net: &Network, setting: Setting) -> Option<Rings> {
+    let [first, second] = net.pair.as_ref().ok()?;
+    Some(Rings::new(site, setting, first, std::slice::from_ref(second)))
 }

@@ -17,11 +17,12 @@
 use crate::operator::Kind;
 use crate::predict::Decomposition;
 use crate::predict::form::{Pipeline, greater};
-use crate::predict::model::{Collective, Model, Setting};
+use crate::predict::model::{Model, Setting};
+use crate::predict::site::Collective;
 
 pub(in crate::predict) fn form<P: Pipeline>(model: &Model<'_>, setting: Setting) -> Option<P> {
     let d = f64::from(setting.d);
-    let (case, c) = (&model.case, model.costs);
+    let (site, c) = (model.site, &model.site.costs);
     let piece = piece(model, setting)?;
     let (lane, event, kernel) = (c.lane.get(), c.event.get(), c.kernel_start.get());
     let form = P::new(d - 1.0);
@@ -29,7 +30,7 @@ pub(in crate::predict) fn form<P: Pipeline>(model: &Model<'_>, setting: Setting)
     let links = if setting.direct { 0.0 } else { lane };
     let last = kernel + piece.gemm;
     let (between, beside) = (piece.collective + links, lane + kernel + piece.beside);
-    let form = if case.kind == Kind::AgGemm {
+    let form = if site.kind == Kind::AgGemm {
         let start = first + piece.collective + event;
         let tail = piece.collective + event + last;
         form.with("compute", start, (d - 1.0) * beside, d - 1.0, last)
@@ -45,18 +46,18 @@ pub(in crate::predict) fn form<P: Pipeline>(model: &Model<'_>, setting: Setting)
             piece.collective,
         )
     };
-    if !model.submits_calls() {
+    if !site.submits_calls() {
         return Some(form);
     }
     // The host hands over every piece's kernels or copies with their waits and signals.
     let copies = if setting.direct {
-        case.ranks() - 1.0
+        site.ranks - 1.0
     } else {
         0.0
     };
     let kernels = if setting.direct { 1.0 } else { 2.0 };
-    let each = model.submits(copies, kernels, 2.0 * copies.max(1.0));
-    let after = if case.kind == Kind::AgGemm {
+    let each = site.submits(copies, kernels, 2.0 * copies.max(1.0));
+    let after = if site.kind == Kind::AgGemm {
         last
     } else {
         piece.collective
@@ -64,14 +65,47 @@ pub(in crate::predict) fn form<P: Pipeline>(model: &Model<'_>, setting: Setting)
     Some(form.with("host", 0.0, d * each, d, after))
 }
 
+/// The collective of nothing, which every piece takes at least, and of everything \[s\].
+#[derive(Copy, Clone, Debug)]
+pub(in crate::predict) struct Ends {
+    fixed: f64,
+    whole: f64,
+    /// From one piece's to the next.
+    lane: f64,
+}
+
+impl Ends {
+    #[inline]
+    pub fn new(model: &Model<'_>, setting: Setting) -> Option<Self> {
+        Some(Self {
+            fixed: exchange(model, setting, 0.0)?.seconds,
+            whole: exchange(model, setting, model.case.message)?.seconds,
+            lane: match setting.direct {
+                true => 0.0,
+                false => model.site.costs.lane.get(),
+            },
+        })
+    }
+
+    /// A, B and C of the textbook form and its best number of pieces; `step`: the fitted cost of a
+    /// piece \[s\].
+    #[inline]
+    pub fn textbook(&self, model: &Model<'_>, step: f64) -> Decomposition {
+        let (whole, c) = (&model.whole, &model.site.costs);
+        let further = match whole.seconds >= self.whole {
+            true => c.lane.get() + c.kernel_start.get() + whole.overhead,
+            false => self.fixed + self.lane,
+        };
+        Decomposition::new(whole.seconds, self.whole, further + step)
+    }
+}
+
 /// What no number of pieces beats: each has its fixed times, all of them their bytes, and the GEMM's
 /// arithmetic takes no less in pieces than at best, on the SMs that a margin leaves.
 #[derive(Copy, Clone, Debug)]
 pub(in crate::predict) struct Bound {
-    /// Of every collective, and from one to the next \[s\].
+    /// Of every collective, and of all their bytes \[s\].
     fixed: f64,
-    lane: f64,
-    /// Of all collectives \[s\].
     bytes: f64,
     /// Of all GEMMs, and of those beside a collective \[s\].
     gemm: f64,
@@ -81,39 +115,28 @@ pub(in crate::predict) struct Bound {
     moved: f64,
     /// Of every GEMM \[s\].
     each: f64,
-    /// Fitted, of every piece but one \[s\].
+    /// Of every piece but one, the fitted cost with it \[s\].
     step: f64,
-    /// A, B and C with the best number of pieces.
-    pub form: Decomposition,
 }
 
 impl Bound {
-    pub fn new(model: &Model<'_>, setting: Setting, step: f64) -> Option<Self> {
-        let (whole, c) = (model.whole, model.costs);
-        let fixed = exchange(model, setting, 0.0)?.seconds;
-        let one = exchange(model, setting, model.case.message)?.seconds;
-        let lane = if setting.direct { 0.0 } else { c.lane.get() };
+    #[inline]
+    pub fn new(model: &Model<'_>, setting: Setting, ends: &Ends, step: f64) -> Self {
+        let site = model.site;
         let least = model.least();
         let gemm = least.arithmetic;
-        let margin = setting.margin && !setting.direct && model.terms.gemm_curve;
-        let sms = f64::from(model.gpu.sms);
-        let left = (sms - f64::from(model.taken())).max(1.0);
-        let further = match whole.seconds >= one {
-            true => c.lane.get() + c.kernel_start.get() + whole.overhead,
-            false => fixed + lane,
-        };
-        Some(Self {
+        let margin = setting.margin && !setting.direct && site.terms.gemm_curve;
+        let Ends { fixed, whole, lane } = *ends;
+        Self {
             fixed,
-            lane,
-            bytes: one - fixed,
+            bytes: whole - fixed,
             gemm,
-            beside: if margin { gemm * sms / left } else { gemm },
+            beside: if margin { gemm * site.beside } else { gemm },
             weights: least.weights,
             moved: least.moved,
-            each: c.kernel_start.get() + least.each,
-            step,
-            form: Decomposition::new(whole.seconds, one, further + step),
-        })
+            each: site.costs.kernel_start.get() + least.each,
+            step: step + if lane < fixed { lane } else { fixed },
+        }
     }
 
     /// d pieces take no less \[s\].
@@ -125,18 +148,29 @@ impl Bound {
         let compute = self.fixed + self.bytes * part + gemms + d * self.each;
         let one = greater(self.gemm * part, memory * part);
         let links = d * self.fixed + self.bytes + one + self.each;
-        greater(compute, links) + (d - 1.0) * (self.lane.min(self.fixed) + self.step)
+        greater(compute, links) + (d - 1.0) * self.step
+    }
+
+    /// More pieces than this take longer than `limit` \[s\]: the links' chain and the work grow with
+    /// every piece.
+    #[inline]
+    pub fn most(&self, limit: f64) -> u32 {
+        let links = (limit - self.bytes - self.each + self.step) / (self.fixed + self.step);
+        let compute = (limit - self.fixed - self.gemm + self.step) / (self.each + self.step);
+        // A little slack against rounding.
+        let most = if links < compute { links } else { compute };
+        (most * (1.0 + 1e-9) + 1e-9) as u32
     }
 
     /// No number of pieces from two on takes less \[s\]: the links' chain at the best real d, or the
     /// work of two.
     #[inline]
     pub fn of_any(&self) -> f64 {
-        let step = self.lane.min(self.fixed) + self.step;
-        let grows = 2.0 * (self.gemm * (self.fixed + step)).sqrt();
-        let links = self.bytes + grows + self.each - step;
-        let gemms = greater(self.gemm, 2.0 * self.weights + self.moved);
-        greater(links, self.fixed + gemms + 2.0 * self.each + step)
+        let grows = 2.0 * (self.gemm * (self.fixed + self.step)).sqrt();
+        let links = self.bytes + grows + self.each - self.step;
+        let half = 0.5 * (self.gemm + self.beside);
+        let gemms = greater(half, 2.0 * self.weights + self.moved);
+        greater(links, self.fixed + gemms + 2.0 * self.each + self.step)
     }
 }
 
@@ -145,7 +179,7 @@ fn exchange(model: &Model<'_>, setting: Setting, message: f64) -> Option<Collect
     if setting.direct {
         direct(model, message)
     } else {
-        model.library(model.case.collective(), message)
+        model.site.library(message)
     }
 }
 
@@ -160,10 +194,10 @@ struct Piece {
 
 fn piece(model: &Model<'_>, setting: Setting) -> Option<Piece> {
     let (case, d) = (&model.case, u64::from(setting.d));
-    let message = case.message / d as f64;
+    let message = case.message / f64::from(setting.d);
     let exchange = exchange(model, setting, message)?;
-    if !model.terms.gemm_curve {
-        let gemm = model.whole.seconds / d as f64;
+    if !model.site.terms.gemm_curve {
+        let gemm = model.whole.seconds / f64::from(setting.d);
         return Some(Piece {
             gemm,
             beside: gemm,
@@ -172,10 +206,10 @@ fn piece(model: &Model<'_>, setting: Setting) -> Option<Piece> {
     }
     let rows = case.gemm[0] / d;
     let [alone, left] = model.gemms(rows);
-    let taken = if setting.direct { 0 } else { model.taken() };
+    let taken = if setting.direct { 0 } else { model.site.taken };
     let less = if setting.direct { alone } else { left };
     // The memory that the collective leaves.
-    let memory = less.hbm_bytes / (model.gpu.hbm - exchange.memory).max(0.1 * model.gpu.hbm);
+    let memory = less.hbm_bytes / (model.site.hbm - exchange.memory).max(0.1 * model.site.hbm);
     let slow = less.seconds.max(memory);
     let margin = setting.margin && taken > 0;
     // With a margin the GEMM keeps off those SMs to its end, else it takes them when they are free.
@@ -194,22 +228,22 @@ fn piece(model: &Model<'_>, setting: Setting) -> Option<Piece> {
 
 /// Copies between all pairs, and the sums where there are any.
 fn direct(model: &Model<'_>, message: f64) -> Option<Collective> {
-    let (net, start) = (model.net, model.costs.copy_start.get());
-    let shard = message / model.case.ranks();
+    let (net, site, start) = (model.net, model.site, model.site.costs.copy_start.get());
+    let shard = message * site.part;
     let (gather, scatter) = (&net.gather, &net.scatter);
     if !gather.known() {
         return None;
     }
-    let flag = model.costs.stream_flag.get();
-    let seconds = match model.case.kind {
+    let flag = model.site.costs.stream_flag.get();
+    let seconds = match model.site.kind {
         Kind::AgGemm => flag + gather.last(shard, start),
-        Kind::GemmRs => flag + scatter.last(shard, start) + model.sum(shard),
-        _ => 2.0 * flag + scatter.last(shard, start) + model.sum(shard) + gather.last(shard, start),
+        Kind::GemmRs => flag + scatter.last(shard, start) + model.site.sum(shard),
+        _ => 2.0 * flag + scatter.last(shard, start) + model.site.sum(shard) + gather.last(shard, start),
     };
     let bytes = 2.0 * (message - shard);
     Some(Collective {
         seconds,
-        memory: if model.terms.contention {
+        memory: if model.site.terms.contention {
             bytes / seconds
         } else {
             0.0

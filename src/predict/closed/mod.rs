@@ -6,16 +6,16 @@
 
 mod direct;
 mod double_ring;
-mod fusion;
-mod fusion_alltoall;
-mod fusion_double_ring;
-mod fusion_ring;
+pub(super) mod fusion;
+pub(super) mod fusion_alltoall;
+pub(super) mod fusion_double_ring;
+pub(super) mod fusion_ring;
 pub(super) mod interdecom;
 mod library;
 mod ring;
 pub(super) mod sequential;
 
-use super::form::{Form, Longest};
+use super::form::Form;
 use super::model::{Model, Setting};
 
 /// A strategy's closed form; `None` where the network has no number for it.
@@ -25,8 +25,6 @@ pub(super) struct Closed {
     pub name: &'static str,
     /// With all resources.
     pub form: fn(&Model<'_>, Setting) -> Option<Form>,
-    /// The longest chain alone.
-    pub time: fn(&Model<'_>, Setting) -> Option<Longest>,
 }
 
 macro_rules! closed {
@@ -34,7 +32,6 @@ macro_rules! closed {
         Closed {
             name: $name,
             form: $file::form::<Form>,
-            time: $file::form::<Longest>,
         }
     };
 }

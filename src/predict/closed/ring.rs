@@ -20,23 +20,23 @@ pub(super) fn collective<P: Pipeline>(
     setting: Setting,
     courses: &[Course],
 ) -> Option<P> {
-    let (case, c) = (&model.case, model.costs);
-    let n = case.ranks();
+    let (site, c) = (model.site, &model.site.costs);
+    let n = site.ranks;
     let chunks = f64::from(setting.chunks);
     let flag = c.stream_flag.get();
     let start = c.copy_start.get();
     let submit = c.submit_copy.get();
-    if case.kind == Kind::AllToAll {
+    if site.kind == Kind::AllToAll {
         return None;
     }
     let mut gather = 0f64;
     let mut sum = 0f64;
     for course in courses {
-        let bytes = case.shard() * course.share / chunks;
+        let bytes = model.shard * course.share / chunks;
         let lap = course.around;
         let hop = flag + start + (lap.latency + bytes * lap.per_byte) / (n - 1.0);
         let lane = c.lane.get() + start + course.slowest(bytes);
-        let add = c.kernel_start.get() + 3.0 * bytes * model.gpu.per_elementwise;
+        let add = c.kernel_start.get() + 3.0 * bytes * model.site.per_elementwise;
         let wait = (chunks - 1.0) * lane / (n - 1.0);
         gather = gather.max((wait + hop).max(chunks * lane));
         sum = sum.max((wait + hop + add + c.event.get()).max(chunks * lane));
@@ -45,7 +45,7 @@ pub(super) fn collective<P: Pipeline>(
     let form = |each: f64, last: f64| {
         P::new(n - 1.0).with("links", submit, (n - 2.0) * each, n - 2.0, last)
     };
-    Some(match case.kind {
+    Some(match site.kind {
         Kind::AllGather => form(gather, gather - flag),
         Kind::ReduceScatter => form(sum, sum),
         _ => form(sum + gather, sum + gather - flag),

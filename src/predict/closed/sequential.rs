@@ -6,13 +6,13 @@ use crate::predict::form::Pipeline;
 use crate::predict::model::{Model, Setting};
 
 pub(in crate::predict) fn form<P: Pipeline>(model: &Model<'_>, _: Setting) -> Option<P> {
-    let c = model.costs;
+    let c = &model.site.costs;
     let gemm = c.kernel_start.get() + model.whole.seconds;
     let start = c.submit_kernel.get();
-    if model.case.n < 2 {
+    if model.site.n < 2 {
         return Some(P::new(0.0).with("compute", start, gemm, 1.0, 0.0));
     }
-    let collective = model.library(model.case.collective(), model.case.message)?;
+    let collective = model.site.library(model.case.message)?;
     let other = collective.seconds + c.lane.get();
     Some(P::new(0.0).with("compute", start + other, gemm, 1.0, 0.0))
 }

@@ -9,7 +9,9 @@
 //! pace keeps transfers apart, so that fan-out curves cost nothing; a fast one or a long wave piles
 //! them up. [`Exchange::paced`] looks the last arrival up by p and w.
 
+use super::Edge;
 use super::share::{Flow, Sharing};
+use crate::predict::form::greater;
 use crate::topology::route::Router;
 
 /// Beyond this many ranks the exchange is not worked out.
@@ -34,7 +36,7 @@ pub(in crate::predict) struct Exchange {
     latency: f64,
     /// By the groups that a wave finishes together, then by pace in units of the slowest transfer
     /// alone: from the GEMM's last group to the last arrival \[s/byte\].
-    waves: Table<Table<f64>>,
+    waves: Table,
     /// The slowest transfer alone \[s/byte\].
     alone: f64,
 }
@@ -96,12 +98,11 @@ impl Exchange {
         exchange.alone = slowest;
         let all = (n - 1) as f64;
         let (fine, coarse) = if n > MANY { (1, 0) } else { (3, 2) };
-        exchange.waves = Table::new(coarse, (1.0, all), |together| {
-            Table::new(fine, PACES, |pace| {
-                let pace = pace * slowest;
-                let (landed, _) = perform(sharing, &flows, engines, (pace, together));
-                landed.into_iter().fold(0.0, f64::max) - all * pace
-            })
+        let (waves, paces) = (Axis::new(coarse, (1.0, all)), Axis::new(fine, PACES));
+        exchange.waves = Table::new(waves, paces, |together, pace| {
+            let pace = pace * slowest;
+            let (landed, _) = perform(sharing, &flows, engines, (pace, together));
+            landed.into_iter().fold(0.0, f64::max) - all * pace
         });
         Ok(exchange)
     }
@@ -113,18 +114,29 @@ impl Exchange {
 
     /// When the last of shards of `bytes` is there, `start` being what starting a copy costs \[s\].
     pub fn last(&self, bytes: f64, start: f64) -> f64 {
-        self.rounds * (start + self.latency) + self.last * bytes
+        self.line(start).at(bytes)
+    }
+
+    /// The same as a line over the bytes of a shard.
+    pub fn line(&self, start: f64) -> Edge {
+        Edge {
+            latency: self.rounds * (start + self.latency),
+            per_byte: self.last,
+        }
     }
 
     /// The arrival that delays a reader most who takes `group` seconds for every shard, in the order
     /// of the offsets: (offset, when it is there \[s\]).
+    #[inline]
     pub fn holds_up(&self, bytes: f64, start: f64, group: f64) -> (f64, f64) {
-        let mut worst = (0.0, f64::NEG_INFINITY);
+        let one = start + self.latency;
+        let mut worst = f64::NEG_INFINITY;
         let mut found = (0.0, 0.0);
         for &(offset, round, per_byte) in &self.arrivals {
-            let time = round * (start + self.latency) + per_byte * bytes;
-            if time - offset * group > worst.1 {
-                worst = (offset, time - offset * group);
+            let time = round * one + per_byte * bytes;
+            let late = time - offset * group;
+            if late > worst {
+                worst = late;
                 found = (offset, time);
             }
         }
@@ -133,70 +145,99 @@ impl Exchange {
 
     /// From the GEMM's n − 1st group to the last arrival, when a group takes `group` seconds, one
     /// wave of tiles `wave`, and every group is a shard of `bytes` that leaves for its owner \[s\].
+    #[inline]
     pub fn paced(&self, bytes: f64, start: f64, group: f64, wave: f64) -> f64 {
-        let pace = group / (bytes * self.alone);
-        let together = wave / group;
-        let rest = (self.waves).at(together, |table| table.at(pace, |rest| *rest));
+        let rest = (self.waves).at(wave / group, group / (bytes * self.alone));
         // Copies started while others flow are hidden; a pile of them is started in rounds.
         let one = start + self.latency;
-        let rounds = (self.rounds * one - (self.rounds - 1.0) * group).max(one);
+        let rounds = greater(self.rounds * one - (self.rounds - 1.0) * group, one);
         rounds + rest * bytes
     }
 }
 
-/// Values at the numbers whose binary form has a few leading digits: evenly spaced within every
-/// doubling, so that a place is found by looking at the digits. Linear between them, constant
-/// beyond the ends.
+/// The numbers whose binary form has a few leading digits: evenly spaced within every doubling, so
+/// that a place is found by looking at the digits.
 #[derive(Clone, Debug, Default)]
-struct Table<T> {
+struct Axis {
     /// Bits of a double below the digits that count.
     below: u32,
     /// The first number, and its place as if places began at 0.
     first: f64,
     offset: u64,
-    values: Vec<T>,
+    /// The last place.
+    last: usize,
 }
 
-impl<T> Table<T> {
+impl Axis {
     /// `digits` binary digits beyond the leading one, from the first of `range` (a power of two) to
     /// the first number not below the last.
-    fn new(digits: u32, range: (f64, f64), mut value: impl FnMut(f64) -> T) -> Self {
+    fn new(digits: u32, range: (f64, f64)) -> Self {
         let below = 52 - digits;
         let offset = range.0.to_bits() >> below;
-        let numbers = (offset..).map(|place| f64::from_bits(place << below));
-        let mut values = Vec::new();
-        for number in numbers {
-            values.push(value(number));
-            if number >= range.1 {
-                break;
-            }
-        }
+        let number = |place: usize| f64::from_bits((offset + place as u64) << below);
         Self {
             below,
             first: range.0,
             offset,
+            last: (0..).find(|place| number(*place) >= range.1).unwrap_or(0),
+        }
+    }
+
+    fn numbers(&self) -> impl Iterator<Item = f64> {
+        let places = self.offset..=self.offset + self.last as u64;
+        places.map(|place| f64::from_bits(place << self.below))
+    }
+
+    /// The place of a number, and how far it is on the way to the next.
+    #[inline]
+    fn place(&self, x: f64) -> (usize, f64) {
+        let bits = greater(x, self.first).to_bits();
+        let place = ((bits >> self.below) - self.offset) as usize;
+        // Within a doubling, what is left of the digits is the share of the step.
+        let left = bits & ((1 << self.below) - 1);
+        match place < self.last {
+            true => (place, left as i64 as f64 * f64::from_bits((1023 - u64::from(self.below)) << 52)),
+            false => (self.last, 0.0),
+        }
+    }
+}
+
+/// Values over two axes: linear between, constant beyond the ends.
+#[derive(Clone, Debug, Default)]
+struct Table {
+    rows: Axis,
+    columns: Axis,
+    values: Vec<f64>,
+}
+
+impl Table {
+    fn new(rows: Axis, columns: Axis, mut value: impl FnMut(f64, f64) -> f64) -> Self {
+        let mut values = Vec::new();
+        for row in rows.numbers() {
+            values.extend(columns.numbers().map(|column| value(row, column)));
+        }
+        Self {
+            rows,
+            columns,
             values,
         }
     }
 
-    fn at(&self, x: f64, value: impl Fn(&T) -> f64) -> f64 {
-        let x = x.max(self.first);
-        let place = (x.to_bits() >> self.below) - self.offset;
-        let at = usize::try_from(place).unwrap_or(usize::MAX);
-        match (self.values.get(at), self.values.get(at.saturating_add(1))) {
-            (Some(low), Some(high)) => {
-                let base = (place + self.offset) << self.below;
-                let (x0, x1) = (
-                    f64::from_bits(base),
-                    f64::from_bits(base + (1 << self.below)),
-                );
-                if x == x0 {
-                    return value(low);
-                }
-                let (low, high) = (value(low), value(high));
-                low + (high - low) * (x - x0) / (x1 - x0)
-            }
-            _ => self.values.last().map_or(0.0, value),
+    #[inline]
+    fn at(&self, row: f64, column: f64) -> f64 {
+        let (row, down) = self.rows.place(row);
+        let (column, across) = self.columns.place(column);
+        let width = self.columns.last + 1;
+        let at = row * width + column;
+        let value = |at: usize| self.values.get(at).copied().unwrap_or(0.0);
+        let along = |at: usize| match across > 0.0 {
+            true => value(at) + (value(at + 1) - value(at)) * across,
+            false => value(at),
+        };
+        let low = along(at);
+        match down > 0.0 {
+            true => low + (along(at + width) - low) * down,
+            false => low,
         }
     }
 }

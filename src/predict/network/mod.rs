@@ -34,6 +34,14 @@ pub(super) struct Edge {
     pub per_byte: f64,
 }
 
+impl Edge {
+    /// With `bytes` on it \[s\].
+    #[inline]
+    pub fn at(&self, bytes: f64) -> f64 {
+        self.latency + bytes * self.per_byte
+    }
+}
+
 /// A ring.
 #[derive(Clone, Debug)]
 pub(super) struct Course {
@@ -73,8 +81,17 @@ impl Course {
     /// The slowest edge with `bytes` on it \[s\].
     pub fn slowest(&self, bytes: f64) -> f64 {
         (self.edges.iter())
-            .map(|edge| edge.latency + bytes * edge.per_byte)
+            .map(|edge| edge.at(bytes))
             .fold(0.0, greater)
+    }
+
+    /// The edges that are the slowest for some number of bytes, and perhaps others.
+    pub fn slow_edges(&self) -> impl Iterator<Item = &Edge> {
+        let above = |other: &Edge, edge: &Edge| {
+            other != edge && other.latency >= edge.latency && other.per_byte >= edge.per_byte
+        };
+        let edges = self.edges.iter();
+        edges.filter(move |edge| !self.edges.iter().any(|other| above(other, edge)))
     }
 }
 
