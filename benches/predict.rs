@@ -9,7 +9,12 @@ use duet::predict::{Machine, Parameters, Selector, Terms};
 use duet::topology;
 
 fn selector(c: &mut Criterion) {
-    for name in ["a6000-pairs-8", "h200-nvswitch-8"] {
+    for (name, ranks) in [
+        ("a6000-pairs-8", 8),
+        ("h200-nvswitch-8", 8),
+        // Lists the GEMM library's choices.
+        ("h200-pair-calibrated", 2),
+    ] {
         let machine = topology::load(name, &[]).expect("shipped");
         let device = machine.device(0);
         c.bench_function(&format!("predict/gemm/{name}"), |b| {
@@ -24,7 +29,7 @@ fn selector(c: &mut Criterion) {
                 )
             });
         });
-        let machine = Machine::new(&machine, &[0, 1, 2, 3, 4, 5, 6, 7]);
+        let machine = Machine::new(&machine, &(0..ranks).collect::<Vec<_>>());
         for kind in [Kind::AgGemm, Kind::GemmRs, Kind::GemmAr] {
             let fitted = Parameters::default();
             let selector = Selector::new(&machine, kind, DType::Bf16, &Terms::default(), &fitted);

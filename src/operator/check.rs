@@ -210,6 +210,41 @@ mod tests {
     }
 
     #[test]
+    fn the_short_check_says_the_same() {
+        let extents = [
+            0,
+            1,
+            7,
+            8,
+            24,
+            1000,
+            4096,
+            u64::from(u32::MAX),
+            1 << 32,
+            1 << 40,
+        ];
+        let ranks = [0, 1, 2, 3, 8, 1000, 65535, 65536];
+        for kind in Kind::ALL {
+            for (tp, m, n, k) in ranks.into_iter().flat_map(|tp| {
+                let of = move |m| extents.map(|n| extents.map(|k| (tp, m, n, k)));
+                extents.into_iter().flat_map(of).flatten()
+            }) {
+                let operator = Operator {
+                    kind,
+                    shape: Shape::Gemm { m, n, k },
+                    tp,
+                    dtype: DType::Bf16,
+                };
+                assert_eq!(
+                    operator.is_whole(),
+                    operator.check().is_ok(),
+                    "{operator:?}"
+                );
+            }
+        }
+    }
+
+    #[test]
     fn names_parse_and_print() {
         for kind in Kind::ALL {
             assert_eq!(kind.to_string().parse(), Ok(kind));

@@ -39,6 +39,7 @@ mod model;
 mod network;
 mod parameters;
 mod pick;
+mod plan;
 mod selector;
 mod site;
 mod terms;

@@ -12,20 +12,16 @@
 
 use super::Terms;
 use super::closed::fusion::Kernel;
-use super::closed::fusion_alltoall::{self, AllToAll};
-use super::closed::fusion_ring::{self, Rings};
-use super::closed::{fusion_double_ring, interdecom, sequential};
+use super::closed::{interdecom, sequential};
 use super::decomposition::MOST_PIECES;
-use super::form::{Longest, greater};
-use super::machine::{Machine, shard_pieces};
+use super::form::greater;
+use super::machine::Machine;
 use super::model::{Case, Model, Setting};
-use super::network::Network;
-use super::parameters::{Parameters, family};
-use super::pick::{PICKS, Pick};
-use super::site::Site;
+use super::parameters::Parameters;
+use super::pick::Pick;
+use super::plan::{Candidate, Offer, Plan};
 use crate::device::DType;
 use crate::operator::{Kind, Operator, Shape};
-use crate::strategy::{self, Choice};
 
 /// What was chosen.
 #[derive(Copy, Clone, Debug, PartialEq)]
@@ -39,46 +35,6 @@ pub struct Selection {
     pub margin: f64,
 }
 
-/// A strategy with the settings among which it is chosen.
-#[derive(Clone, Debug)]
-struct Candidate {
-    pick: Pick,
-    /// By pieces of a shard; one for what the number of pieces is worked out for.
-    offers: Vec<Offer>,
-    /// Whether their overheads are the same, so that the time is convex in the pieces of a shard.
-    convex: bool,
-}
-
-/// A setting with its closed form and its fitted overhead.
-#[derive(Clone, Debug)]
-struct Offer {
-    setting: Setting,
-    form: Prepared,
-    /// Rows that a shard needs.
-    rows: u64,
-    alpha: f64,
-    beta: f64,
-}
-
-/// A closed form without its shape.
-#[derive(Clone, Debug)]
-enum Prepared {
-    Sequential,
-    InterDecom,
-    Rings(Rings),
-    AllToAll(AllToAll),
-}
-
-/// All candidates on one kind of GPU.
-#[derive(Clone, Debug)]
-struct Plan {
-    site: Site,
-    /// Its place among the machine's, and what one launch of everything delays all by \[s\].
-    gpu: usize,
-    launch: f64,
-    candidates: Vec<Candidate>,
-}
-
 /// Chooses for one machine, operator and element type.
 #[derive(Clone, Debug)]
 pub struct Selector {
@@ -90,20 +46,6 @@ pub struct Selector {
     most_pieces: u32,
 }
 
-impl Prepared {
-    fn new(pick: Pick, site: &Site, net: &Network, setting: Setting) -> Option<Self> {
-        Some(match pick {
-            Pick::Sequential => Self::Sequential,
-            Pick::InterDecom(_) => Self::InterDecom,
-            Pick::FusionRing(_) => Self::Rings(fusion_ring::new(site, net, setting)),
-            Pick::FusionDoubleRing(_) => {
-                Self::Rings(fusion_double_ring::new(site, net, setting)?)
-            }
-            Pick::FusionAllToAll(_) => Self::AllToAll(fusion_alltoall::new(site, net, setting)?),
-        })
-    }
-}
-
 impl Selector {
     /// A selector for operators of a `kind` with a GEMM.
     pub fn new(
@@ -113,50 +55,11 @@ impl Selector {
         terms: &Terms,
         parameters: &Parameters,
     ) -> Self {
-        let plan = |(place, gpu)| {
-            let net = machine.network(*terms).ok()?;
-            let site = Site::new(gpu, net, *terms, kind, machine.ranks());
-            let candidate = |pick: Pick| {
-                let offer = |choice: &Choice| {
-                    let (name, setting) = (machine.name(), Setting::new(choice, kind));
-                    let found = parameters.get(name, kind, machine.ranks(), &family(choice));
-                    let overhead = found.filter(|_| terms.overhead);
-                    Some(Offer {
-                        setting,
-                        form: Prepared::new(pick, &site, net, setting)?,
-                        rows: shard_pieces(choice.strategy().name(), setting),
-                        alpha: overhead.map_or(0.0, |o| o.alpha),
-                        beta: overhead.map_or(0.0, |o| o.beta),
-                    })
-                };
-                let choices = match pick {
-                    Pick::Sequential | Pick::InterDecom(_) => {
-                        vec![strategy::parse(pick.name()).ok()?]
-                    }
-                    fusion => fusion.settings(kind),
-                };
-                let mut offers: Vec<Offer> = choices.iter().filter_map(offer).collect();
-                offers.sort_by_key(|offer| offer.setting.chunks);
-                let same =
-                    |two: &[Offer]| (two[0].alpha, two[0].beta) == (two[1].alpha, two[1].beta);
-                (!offers.is_empty()).then(|| Candidate {
-                    pick,
-                    convex: offers.windows(2).all(same),
-                    offers,
-                })
-            };
-            Some(Plan {
-                candidates: PICKS.into_iter().filter_map(candidate).collect(),
-                gpu: place,
-                launch: gpu.graph_launch(*terms),
-                site,
-            })
-        };
         Self {
             kind,
             dtype,
             terms: *terms,
-            plans: machine.gpus.iter().enumerate().filter_map(plan).collect(),
+            plans: Plan::all(machine, kind, terms, parameters),
             most_pieces: MOST_PIECES,
             machine: machine.clone(),
         }
@@ -196,7 +99,9 @@ impl Selector {
         // On unlike GPUs the slowest counts, and the unsplit GEMM says which.
         let seconds = |plan: &Plan| {
             let column = column(plan);
-            Model::new(&plan.site, net, column.as_ref(), case).whole.seconds
+            Model::new(&plan.site, net, column.as_ref(), case)
+                .whole
+                .seconds
         };
         let plan = match self.plans.as_slice() {
             [] => return selection,
@@ -230,9 +135,8 @@ impl Selector {
         for candidate in &plan.candidates {
             let found = match (candidate.pick, candidate.offers.as_slice()) {
                 (_, []) => None,
-                (Pick::Sequential, [offer, ..]) => {
-                    sequential::form(model, offer.setting).map(|form| (1, offer.seconds(model, form)))
-                }
+                (Pick::Sequential, [offer, ..]) => sequential::form(model, offer.setting)
+                    .map(|form| (1, offer.seconds(model, form))),
                 (Pick::InterDecom(_), [offer, ..]) => {
                     let whole = self.kind == Kind::GemmAr && !offer.setting.direct;
                     let rows = if whole { m } else { shard };
@@ -313,11 +217,7 @@ fn fused(
         if shard < offer.rows || floor + steps * step >= limit {
             continue;
         }
-        let longest: Longest = match &offer.form {
-            Prepared::Rings(rings) => rings.form(kernel),
-            Prepared::AllToAll(all) => all.form(kernel),
-            _ => return None,
-        };
+        let longest = offer.fused(kernel)?;
         let time = longest.seconds + longest.steps * step;
         (floor, steps) = (greater(floor, longest.floor), longest.steps);
         if best.is_none_or(|(_, least)| time < least) {
@@ -329,14 +229,6 @@ fn fused(
         }
     }
     best
-}
-
-impl Offer {
-    /// The time with the fitted overhead.
-    #[inline]
-    fn seconds(&self, model: &Model<'_>, form: Longest) -> f64 {
-        form.seconds + form.steps * (self.alpha + self.beta * model.case.message)
-    }
 }
 
 impl Selection {

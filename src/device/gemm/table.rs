@@ -73,7 +73,9 @@ impl Columns {
     pub fn least_of(&self, factors: &[f64; MOST_ROWS]) -> f64 {
         match self.rows.is_empty() {
             true => 1.0,
-            false => factors.iter().fold(factors[0], |a, &b| if b < a { b } else { a }),
+            false => factors
+                .iter()
+                .fold(factors[0], |a, &b| if b < a { b } else { a }),
         }
     }
 

@@ -94,7 +94,8 @@ impl Frame {
     /// The form with its compute resource, and the memory where it counts.
     #[inline]
     pub fn begin<P: Pipeline>(&self, kernel: &Kernel, after: f64) -> P {
-        let form = P::new(self.steps).with("compute", kernel.start, kernel.tiles, self.ranks, after);
+        let form =
+            P::new(self.steps).with("compute", kernel.start, kernel.tiles, self.ranks, after);
         let form = match kernel.memory > 0.0 {
             true => form.with("memory", kernel.start, kernel.memory, 1.0, after),
             false => form,

@@ -68,11 +68,7 @@ pub(in crate::predict) fn new(site: &Site, net: &Network, setting: Setting) -> O
     };
     let sum = site.sum_line();
     Some(AllToAll {
-        frame: Frame::new(
-            site,
-            copies,
-            if gathers { copies } else { 2.0 * copies },
-        ),
+        frame: Frame::new(site, copies, if gathers { copies } else { 2.0 * copies }),
         gathers,
         stages: site.terms.stages,
         last: exchange.line(start),
@@ -104,9 +100,19 @@ impl AllToAll {
         let all = self.last.at(shard);
         if !self.stages {
             let back = self.back.at(shard);
-            let before = if self.gathers { self.first } else { kernel.start };
+            let before = if self.gathers {
+                self.first
+            } else {
+                kernel.start
+            };
             let form = self.frame.begin::<P>(kernel, back);
-            return form.with("links", before, all * self.frame.counted, steps, part + back);
+            return form.with(
+                "links",
+                before,
+                all * self.frame.counted,
+                steps,
+                part + back,
+            );
         }
         if self.gathers {
             // The shard that holds the kernel up most with the groups from it on, or the last one with
@@ -124,7 +130,13 @@ impl AllToAll {
         let before = kernel.start + wait + self.leaves;
         let rest = (self.exchange).paced(shard, self.start, part, kernel.wave);
         let form = self.frame.begin::<P>(kernel, after);
-        let form = form.with("links", before, steps * part, steps, rest + self.leaves + after);
+        let form = form.with(
+            "links",
+            before,
+            steps * part,
+            steps,
+            rest + self.leaves + after,
+        );
         // The sum is handed over after all copies and waits for each.
         self.frame.with_host(form, self.sum + after)
     }

@@ -15,5 +15,10 @@ pub(super) fn form<P: Pipeline>(model: &Model<'_>, setting: Setting) -> Option<P
 /// The fusion in one setting; `None` where there are no two rings.
 pub(in crate::predict) fn new(site: &Site, net: &Network, setting: Setting) -> Option<Rings> {
     let [first, second] = net.pair.as_ref().ok()?;
-    Some(Rings::new(site, setting, first, std::slice::from_ref(second)))
+    Some(Rings::new(
+        site,
+        setting,
+        first,
+        std::slice::from_ref(second),
+    ))
 }

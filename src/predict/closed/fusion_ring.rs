@@ -147,7 +147,9 @@ impl Rings {
             flag: c.kernel_flag.get(),
             lane: c.lane.get(),
             travel: Travel::new(site, setting, first),
-            other: others.first().map(|course| Travel::new(site, setting, course)),
+            other: others
+                .first()
+                .map(|course| Travel::new(site, setting, course)),
             turns,
             rest: n - 1.0 - 3.0 * turns,
         }

@@ -238,7 +238,12 @@ fn direct(model: &Model<'_>, message: f64) -> Option<Collective> {
     let seconds = match model.site.kind {
         Kind::AgGemm => flag + gather.last(shard, start),
         Kind::GemmRs => flag + scatter.last(shard, start) + model.site.sum(shard),
-        _ => 2.0 * flag + scatter.last(shard, start) + model.site.sum(shard) + gather.last(shard, start),
+        _ => {
+            2.0 * flag
+                + scatter.last(shard, start)
+                + model.site.sum(shard)
+                + gather.last(shard, start)
+        }
     };
     let bytes = 2.0 * (message - shard);
     Some(Collective {

@@ -10,6 +10,7 @@
 mod exchange;
 mod library;
 mod share;
+mod table;
 
 pub(super) use exchange::Exchange;
 pub(super) use library::Library;

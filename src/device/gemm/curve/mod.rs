@@ -11,6 +11,10 @@
 //! columns weights do not depend on m. Where the library's choices are listed, the place among them is
 //! looked up once.
 
+mod memory;
+#[cfg(test)]
+mod tests;
+
 use super::super::{DType, Device};
 use super::library::Place;
 use super::tiles::{Choice, Prepared, Waves, part, quotient};
@@ -190,73 +194,6 @@ impl Curve {
             cold: 0.0,
         }
     }
-
-    /// The least of every tile's and split's arithmetic and memory, whichever takes longer.
-    #[cold]
-    fn bound_by_memory(&self, shape: &wave::Shape, on: &Waves) -> GemmTime {
-        let mut best = GemmTime {
-            seconds: f64::INFINITY,
-            ..GemmTime::default()
-        };
-        let mut first = (0, 1.0);
-        // Nothing is read twice: none takes less, and of those that take that the first counts.
-        let once = wave::read_again(&self.device, shape, (1.0, 1.0), (1.0, 1.0)) / self.hbm;
-        let partials = wave::partials(shape, 1.0) / self.hbm;
-        for prepared in &self.tiles {
-            if best.seconds <= once && prepared.place > first.0 {
-                continue;
-            }
-            let tiles = prepared.tiles(shape.m, shape.n);
-            let mut split = 1.0;
-            loop {
-                let one = prepared.one(part(shape.k, split));
-                let waves = quotient(tiles * split, on.sms, on.per_sms);
-                let compute = waves * one;
-                if compute <= best.seconds {
-                    let bytes = self.traffic(shape, prepared, split, on);
-                    let seconds = compute.max(bytes / self.hbm);
-                    let place = (prepared.place, split);
-                    if seconds < best.seconds || (seconds == best.seconds && place < first) {
-                        first = place;
-                        best = GemmTime {
-                            seconds,
-                            overhead: self.overhead,
-                            hbm_bytes: bytes,
-                            unquantised: seconds,
-                            wave: seconds / waves,
-                            tiles: tiles * split,
-                            cold: 0.0,
-                        };
-                    }
-                }
-                if !prepared.splits(tiles, on.sms, shape.k, &mut split) {
-                    break;
-                }
-                // Partial sums come on top of what is read once; a little slack against rounding.
-                if (once + partials * split) * (1.0 - 1e-12) > best.seconds {
-                    break;
-                }
-            }
-        }
-        best.seconds += self.overhead;
-        best.unquantised += self.overhead;
-        best
-    }
-
-    fn traffic(&self, shape: &wave::Shape, prepared: &Prepared, split: f64, on: &Waves) -> f64 {
-        let (rows, columns) = (prepared.rows(shape.m), prepared.columns(shape.n));
-        let wave = on.sms.min(rows * columns * split);
-        let square = (wave * prepared.m / prepared.n).sqrt();
-        let tiles = (rows, columns);
-        wave::traffic(
-            &self.device,
-            shape,
-            prepared.m,
-            tiles,
-            split,
-            (wave, square),
-        )
-    }
 }
 
 impl Column<'_> {
@@ -330,44 +267,5 @@ impl Column<'_> {
                 cold: time.cold,
             }
         })
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::device;
-    use proptest::prelude::*;
-
-    proptest! {
-        #[test]
-        fn the_short_way_leads_to_the_same_time(
-            gpu in prop::sample::select(vec!["rtx-a6000", "h200", "mi300x", "ideal"]),
-            m in 1u64..40_000, n in 1u64..40_000, k in 1u64..40_000,
-            whole in any::<bool>(), on_table in any::<bool>(),
-        ) {
-            let device = device::load(gpu).unwrap();
-            let round = |x: u64| if whole { x.next_multiple_of(64) } else { x };
-            let [m, mut n, mut k] = [m, n, k].map(round);
-            if on_table {
-                (n, k) = (6144, 12288);
-            }
-            let curve = Curve::new(&device, DType::Bf16).unwrap();
-            let column = curve.at(n, k);
-            let near = |a: f64, b: f64| (a - b).abs() <= 1e-12 * a.abs().max(b.abs());
-            let (least, (weights, moved)) = (column.least(m), column.least_memory(m));
-            let left = device.sms.saturating_sub(device.library.sms).max(1);
-            let both = column.time_with_and_beside(m);
-            prop_assert_eq!(both[0], column.time(m));
-            for (fast, sms) in both.into_iter().zip([device.sms, left]) {
-                let slow = gemm(&device, DType::Bf16, m, n, k, sms).unwrap();
-                prop_assert!(near(fast.seconds, slow.seconds), "{fast:?} {slow:?}");
-                prop_assert!(slow.seconds >= least.max(weights + moved) * (1.0 - 1e-12));
-                prop_assert!(near(fast.overhead, slow.overhead));
-                prop_assert!(near(fast.hbm_bytes, slow.hbm_bytes), "{fast:?} {slow:?}");
-                prop_assert!(near(fast.wave, slow.wave) || fast.seconds == 0.0, "{fast:?} {slow:?}");
-                prop_assert!(fast.tiles == slow.tiles || fast.seconds == 0.0);
-            }
-        }
     }
 }
