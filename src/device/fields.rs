@@ -18,6 +18,9 @@ pub(super) fn slots(device: &mut Device) -> Vec<(String, Slot<'_>)> {
     put("memory.size", Slot::Size(&mut device.memory));
     put("memory.l2", Slot::Size(&mut device.l2));
     put("gemm.overhead", Slot::Time(&mut device.gemm_overhead));
+    if let Some(loaded) = &mut device.gemm_loaded {
+        put(LOADED, Slot::Share(loaded));
+    }
     put("engines.peer", Slot::Count(&mut device.engines.peer));
     put("engines.h2d", Slot::Count(&mut device.engines.h2d));
     put("engines.d2h", Slot::Count(&mut device.engines.d2h));
@@ -154,11 +157,15 @@ fn choose(all: &[(String, Slot<'_>)], field: &str) -> Result<Vec<usize>, String>
     ))
 }
 
+/// The share of its speed that a GEMM keeps under load.
+pub(super) const LOADED: &str = "gemm.loaded";
+
 /// Names of the numbers that a profile may leave out.
 pub(super) fn optional() -> Vec<&'static str> {
     let costs = MoreCosts::default().fields().map(|(name, _)| name);
     let beside = Beside::default().fields().map(|(name, _)| name);
-    costs.into_iter().chain(beside).collect()
+    let all = costs.into_iter().chain(beside);
+    all.chain([LOADED]).collect()
 }
 
 /// The last part of a dotted name.

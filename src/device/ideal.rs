@@ -36,6 +36,7 @@ pub fn ideal() -> Device {
         }],
         gemm_overhead: Seconds::ZERO,
         gemm_table: Vec::new(),
+        gemm_loaded: None,
         gemm_library: None,
         engines: CopyEngines {
             peer: u32::MAX,

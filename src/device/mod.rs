@@ -275,6 +275,9 @@ pub struct Device {
     pub tiles: Vec<Tile>,
     /// Fixed time of one GEMM kernel beyond its waves (prologue, epilogue).
     pub gemm_overhead: Seconds,
+    /// Share of its arithmetic rate that a GEMM keeps under continuous load, against a GPU that rested
+    /// [0–1]; `None` where it was not measured.
+    pub gemm_loaded: Option<f64>,
     /// Measured GEMMs, empty where there are none.
     pub gemm_table: Vec<MeasuredGemm>,
     /// What is known of the GEMM library's choices, if anything.
@@ -315,11 +318,27 @@ impl Device {
                 slot.get_or_insert(BytesPerSecond::INFINITE);
             }
         }
+        if named(fields::LOADED) {
+            self.gemm_loaded.get_or_insert(1.0);
+        }
     }
 
     /// Arithmetic rate of all SMs under sustained load [FLOP/s]; `None` when it lacks `dtype`.
     pub fn rate(&self, dtype: DType) -> Option<f64> {
         let (_, peak) = self.peak.iter().find(|(known, _)| *known == dtype)?;
         Some(peak.get() * self.sustained)
+    }
+
+    /// Makes arithmetic as slow as under continuous load, or as fast as before it; measured GEMMs keep
+    /// their ratio to the model. Says whether the profile states how slow that is.
+    pub fn load(&mut self, loaded: bool) -> bool {
+        let Some(share) = self.gemm_loaded else {
+            return false;
+        };
+        let factor = if loaded { share } else { 1.0 / share };
+        for (_, peak) in &mut self.peak {
+            *peak = FlopsPerSecond::of(peak.get() * factor);
+        }
+        true
     }
 }

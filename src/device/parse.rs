@@ -118,7 +118,10 @@ pub fn read(node: &Node, found: &mut Diagnostics) -> Option<Device> {
     for section in &sections {
         match section.name {
             "compute" => peaks(section, &mut device, found),
-            "gemm" => gemms::read(section, &mut device, found),
+            "gemm" => {
+                gemms::read(section, &mut device, found);
+                stated(section, &mut device);
+            }
             "library" => efficiencies(section, &mut device, found),
             "costs" | "copies" => stated(section, &mut device),
             _ => {}

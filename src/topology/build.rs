@@ -51,6 +51,7 @@ impl Builder {
                 shared: Vec::new(),
                 prefer: Vec::new(),
                 ties: Ties::default(),
+                clock: super::Clock::default(),
                 explicit: Vec::new(),
                 path: Default::default(),
                 p2p: true,

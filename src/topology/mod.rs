@@ -196,6 +196,23 @@ pub struct ExplicitRoute {
     pub paths: Vec<Path>,
 }
 
+/// The clock of the GPUs while they compute.
+#[derive(Copy, Clone, Debug, Default, PartialEq, Eq)]
+pub enum Clock {
+    /// The highest: of GPUs that rested, as measurements take them.
+    #[default]
+    Boost,
+    /// What the power limit leaves under continuous load: arithmetic is slower by `gemm.loaded`.
+    Sustained,
+}
+
+impl Clock {
+    /// As files and the command line say it.
+    pub const WORDS: [&str; 2] = ["boost", "sustained"];
+    /// In the order of [`Self::WORDS`].
+    pub const ALL: [Self; 2] = [Self::Boost, Self::Sustained];
+}
+
 /// A machine.
 #[derive(Clone, Debug)]
 pub struct Topology {
@@ -219,6 +236,7 @@ pub struct Topology {
     /// Link kinds in order of preference (indices into `kinds`); empty: least latency only.
     pub prefer: Vec<u16>,
     pub ties: Ties,
+    pub clock: Clock,
     pub explicit: Vec<ExplicitRoute>,
     /// The way between GPUs, where another than the machine's own was chosen.
     pub path: paths::PathChoice,

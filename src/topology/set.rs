@@ -6,13 +6,13 @@ use petgraph::visit::EdgeRef;
 
 use super::read::draft::{check_rate, check_time};
 use super::read::names::ends;
-use super::{LinkId, Topology, TopologyError};
+use super::{Clock, LinkId, Topology, TopologyError};
 use crate::device;
 use crate::input::{did_you_mean, list};
 use crate::units::{Bytes, BytesPerSecond, Seconds};
 
 /// What can be set, for messages.
-const PATHS: [&str; 9] = [
+const PATHS: [&str; 10] = [
     "links.KIND.bandwidth",
     "links.A->B.latency",
     "links.*.bandwidth",
@@ -22,6 +22,7 @@ const PATHS: [&str; 9] = [
     "staging_chunk",
     "default_tp",
     "ties",
+    "clock",
 ];
 
 /// Applies `PATH=VALUE` overrides in order.
@@ -78,6 +79,7 @@ fn one(topology: &mut Topology, text: &str) -> Result<(), String> {
             topology.ties = [super::Ties::Lowest, super::Ties::Spread][at];
             Ok(())
         }
+        ("clock", "") => clock(topology, Clock::ALL[choice(value, &Clock::WORDS)?]),
         ("staging_chunk", "") => chunk(topology, value),
         ("default_tp", "") => {
             let most = u32::try_from(topology.gpus.len()).unwrap_or(u32::MAX);
@@ -99,6 +101,7 @@ fn one(topology: &mut Topology, text: &str) -> Result<(), String> {
                 "staging_chunk",
                 "default_tp",
                 "ties",
+                "clock",
             ];
             let remedy = match crate::input::closest(head, heads) {
                 Some(near) if near != head => format!("did you mean `{near}`?"),
@@ -107,6 +110,22 @@ fn one(topology: &mut Topology, text: &str) -> Result<(), String> {
             Err(format!("`{path}` cannot be set: {remedy}"))
         }
     }
+}
+
+fn clock(topology: &mut Topology, new: Clock) -> Result<(), String> {
+    if topology.clock == new {
+        return Ok(());
+    }
+    topology.clock = new;
+    for gpu in &mut topology.devices {
+        if !Arc::make_mut(gpu).load(new == Clock::Sustained) {
+            return Err(format!(
+                "profile `{}` does not say how fast it is under load: state `gemm.loaded`, e.g. `gpu.gemm.loaded=0.85` before it",
+                gpu.name
+            ));
+        }
+    }
+    Ok(())
 }
 
 fn choice(value: &str, words: &[&str]) -> Result<usize, String> {

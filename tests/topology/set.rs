@@ -1,6 +1,7 @@
 //! Overrides.
 
-use duet::topology::{Topology, TopologyError, parse};
+use duet::device::{DType, gemm::gemm};
+use duet::topology::{Topology, TopologyError, load, parse};
 
 use crate::resolve;
 
@@ -150,4 +151,34 @@ fn refusals_name_the_remedy() {
         assert!(said.starts_with(&format!("`--set {set}`: ")), "{said}");
         assert!(said.contains(words), "{said}\nlacks {words}");
     }
+}
+
+/// Arithmetic takes 1/0.8 of its time, what memory bounds stays as it was.
+#[test]
+fn a_sustained_clock_slows_arithmetic_alone() {
+    let time = |sets: &[&str], m| {
+        let sets: Vec<String> = sets.iter().map(|&set| set.to_owned()).collect();
+        let topology = load("h200-pair", &sets).unwrap_or_else(|error| panic!("{error}"));
+        let gpu = topology.device(0);
+        let time = gemm(gpu, DType::Bf16, m, 8192, 8192, gpu.sms).unwrap();
+        (time.seconds - time.overhead, gpu.hbm.get())
+    };
+    let loaded = ["gpu.gemm.loaded=0.8", "clock=sustained"];
+    let (boost, hbm) = time(&[], 8192);
+    let (slow, same) = time(&loaded, 8192);
+    assert!((slow / boost * 0.8 - 1.0).abs() < 1e-9, "{slow} {boost}");
+    assert_eq!(hbm, same);
+    let few = |sets: &[&str]| time(sets, 16).0;
+    assert!((few(&loaded) / few(&[]) - 1.0).abs() < 1e-9);
+    // There and back, and twice is once.
+    let back = [&loaded[..], &["clock=boost"]].concat();
+    assert!((time(&back, 8192).0 / boost - 1.0).abs() < 1e-9);
+    let twice = [&loaded[..], &["clock=sustained"]].concat();
+    assert_eq!(time(&twice, 8192).0, slow);
+    let said = refusal("clock=sustained");
+    assert!(
+        said.contains("profile `ideal` does not say how fast it is under load"),
+        "{said}"
+    );
+    assert!(refusal("clock=fast").contains("write boost or sustained"));
 }

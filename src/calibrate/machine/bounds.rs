@@ -1,5 +1,4 @@
-//! What bounds GEMMs and what changes them: memory, clock and power under load, accumulating, SMs that
-//! others hold.
+//! What bounds GEMMs and what changes them: memory, the clock, accumulating, SMs that others hold.
 
 use std::time::Duration;
 
@@ -12,8 +11,6 @@ use crate::gpu::kernels::Matrix;
 use crate::gpu::lt::Problem;
 use crate::gpu::raw::Stream;
 
-/// Edge of the product that clocks are read under.
-const EDGE: u64 = 8192;
 /// What accumulating onto C and leaving SMs to others do to a GEMM, against the plain one of the same
 /// round.
 pub fn variants(lab: &Lab<'_>, book: &Book<'_>) -> Result<(), GpuError> {
@@ -96,12 +93,9 @@ pub fn rates(lab: &Lab<'_>, book: &Book<'_>) -> Result<(), GpuError> {
     Ok(())
 }
 
-/// The clock of samples, and clock and power after sustained GEMMs.
+/// The clock of samples.
 pub fn clocks(lab: &Lab<'_>, book: &Book<'_>) -> Result<(), GpuError> {
-    let reference = Ready::new(lab, 0, [EDGE; 3])?;
     let unit = &lab.units[0];
-    let pci = &unit.gpu.attributes().pci;
-    let (mut clocks, mut watts, mut counted) = (Vec::new(), Vec::new(), Vec::new());
     let mut rested = Vec::new();
     for _ in 0..lab.reps(3, 12) {
         let out = unit.stage.region().cut(0, 16)?;
@@ -111,30 +105,6 @@ pub fn clocks(lab: &Lab<'_>, book: &Book<'_>) -> Result<(), GpuError> {
     }
     book.raw("clock of a sample", 0.0, "Hz", &rested);
     book.fact("clock.rested", Estimate::median(&rested));
-    for _ in 0..lab.reps(3, 12) {
-        let stream = &unit.streams[0];
-        for _ in 0..20 {
-            reference.run(lab, 0, stream)?;
-        }
-        // Under way by now.
-        std::thread::sleep(Duration::from_millis(15));
-        if let Some(nvml) = lab.session.nvml() {
-            let state = nvml.state(pci);
-            clocks.extend(state.sm_mhz.map(|mhz| f64::from(mhz) * 1e6));
-            watts.extend(state.power_w);
-        }
-        let out = unit.stage.region().cut(0, 16)?;
-        unit.kernels
-            .clock_rate(stream, Duration::from_micros(200), out)?;
-        lab.finish()?;
-        counted.push(clock(lab)?);
-    }
-    book.raw("clock under GEMMs", 0.0, "Hz", &clocks);
-    book.raw("clock counted right after", 0.0, "Hz", &counted);
-    book.raw("power under GEMMs", 0.0, "W", &watts);
-    book.fact("clock.load", Estimate::median(&clocks));
-    book.fact("clock.after", Estimate::median(&counted));
-    book.fact("power.load", Estimate::median(&watts));
     Ok(())
 }
 

@@ -19,6 +19,7 @@ use super::bounds::{clocks, rates, variants};
 use super::estimate::{Estimate, median};
 use super::kernels::asked;
 use super::lab::Lab;
+use super::load::sustained;
 use super::products::{DTYPE, Ready, problem};
 use super::shapes;
 use crate::gpu::GpuError;
@@ -100,7 +101,8 @@ fn run(lab: &Lab<'_>, book: &Book<'_>) -> Result<(), GpuError> {
         }
     }
     keep(book, &shapes, &times);
-    Ok(())
+    // Last, for it leaves the GPUs hot.
+    sustained(lab, book)
 }
 
 /// Writes samples down and keeps the shapes' times.

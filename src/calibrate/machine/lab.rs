@@ -24,7 +24,7 @@ use crate::gpu::raw::{Event, Gpu, Memory, Pinned, Priority, Region, Stream};
 use crate::gpu::{GpuError, Session};
 
 /// The limit of one sample.
-const LIMIT: Duration = Duration::from_secs(5);
+pub(super) const LIMIT: Duration = Duration::from_secs(5);
 /// Streams of a GPU.
 pub const LANES: usize = 5;
 /// Bytes of a GPU: what copies read, what they write, matrices, workspace.

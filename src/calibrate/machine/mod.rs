@@ -26,6 +26,7 @@ pub mod kernels;
 mod lab;
 pub mod lattice;
 mod library;
+mod load;
 mod products;
 pub mod profile;
 pub mod recorded;

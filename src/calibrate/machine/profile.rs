@@ -200,6 +200,12 @@ pub fn fields(facts: &Facts, base: &Device, latency: f64, kind: &str) -> Vec<Fie
         "measured",
         "fastest of sum, copy and GEMM of few rows",
     );
+    put(
+        "gemm.loaded",
+        get("gemm.loaded"),
+        "measured",
+        "8192³ on a GPU that rested over the same after a second of it on all GPUs",
+    );
     for (field, fact) in [
         ("peer", "p2p.engines"),
         ("h2d", "host.h2d.engines"),

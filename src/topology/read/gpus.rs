@@ -19,6 +19,24 @@ pub(super) struct Profiles {
     pub of_gpu: Vec<u32>,
 }
 
+impl Profiles {
+    /// Makes all of them as slow as under continuous load, or pushes a mistake at `node`.
+    pub fn load(&mut self, node: &Yaml, draft: &mut Draft) {
+        for device in &mut self.devices {
+            if !Arc::make_mut(device).load(true) {
+                let message = format!(
+                    "profile `{}` does not say how fast it is under load",
+                    device.name
+                );
+                let mistake = node.wrong(message, "needs the profile's `gemm.loaded`");
+                draft
+                    .found
+                    .push(mistake.help("state `loaded: 0.85` in its section `gemm`"));
+            }
+        }
+    }
+}
+
 /// Reads the value of `gpu:`, after all nodes.
 pub(super) fn read(node: &Yaml, draft: &mut Draft, resolve: ResolveGpu) -> Option<Profiles> {
     let is_map = |key: &str| match &node.value {

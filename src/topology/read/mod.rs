@@ -16,7 +16,7 @@ pub(super) mod shared;
 
 pub use gpus::ResolveGpu;
 
-use super::{Ties, Topology, TopologyError, generate, set};
+use super::{Clock, Ties, Topology, TopologyError, generate, set};
 use crate::input::yaml::Node as Yaml;
 use crate::input::{Fields, yaml};
 use crate::units::Bytes;
@@ -114,7 +114,14 @@ fn read(root: &Yaml, draft: &mut Draft, resolve_gpu: ResolveGpu) -> Option<Topol
         routes::read(node, draft);
     }
     let gpu = fields.need("gpu", "h200", &mut draft.found);
-    let profiles = gpu.and_then(|node| gpus::read(node, draft, resolve_gpu));
+    let mut profiles = gpu.and_then(|node| gpus::read(node, draft, resolve_gpu));
+    let clock = fields.get("clock").and_then(|node| {
+        let at = node.choice("clock", &Clock::WORDS, &mut draft.found)?;
+        Some((node, Clock::ALL[at]))
+    });
+    if let (Some((node, Clock::Sustained)), Some(profiles)) = (clock, &mut profiles) {
+        profiles.load(node, draft);
+    }
     fields.finish(&mut draft.found);
     let count = u32::try_from(draft.gpus.len()).ok()?;
     check::gpus(nodes.or(generators).unwrap_or(root), draft);
@@ -142,6 +149,7 @@ fn read(root: &Yaml, draft: &mut Draft, resolve_gpu: ResolveGpu) -> Option<Topol
         shared: std::mem::take(&mut draft.shared),
         prefer: prefer.unwrap_or_default(),
         ties: ties.unwrap_or(draft.ties),
+        clock: clock.map_or(Clock::default(), |(_, clock)| clock),
         explicit: std::mem::take(&mut draft.explicit),
         path: Default::default(),
         p2p: peer_access.unwrap_or(true),
