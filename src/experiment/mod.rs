@@ -42,6 +42,7 @@ pub use quantity::{Quantity, QuantityError, milliseconds, percent};
 pub use read::{parse, read};
 
 use crate::device::{DType, Device};
+use crate::gpu::plan::Products;
 use crate::operator::Operator;
 use crate::sim::LaunchMode;
 use crate::strategy::Choice;
@@ -126,6 +127,8 @@ pub struct Case {
     pub machine: u32,
     pub operator: Operator,
     pub launch: LaunchMode,
+    /// Who multiplies on real GPUs.
+    pub products: Products,
     /// A value for each axis of the grid.
     pub values: Box<[u64]>,
     /// What is tried on it, in the order of rows.

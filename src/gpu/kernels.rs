@@ -100,6 +100,9 @@ pub struct Matrix {
 pub struct Difference {
     /// ‖x − y‖ / ‖y‖, Frobenius; NaN where x holds no number.
     pub relative: f64,
+    /// ‖x − y‖ and ‖y‖.
+    pub off: f64,
+    pub norm: f64,
     /// Greatest |x − y|; infinite where either is no number.
     pub worst: f64,
     /// Row and column of the worst, the first of equals.

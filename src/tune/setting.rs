@@ -3,12 +3,12 @@
 use std::fmt;
 
 use crate::gpu::campaign::products_name;
-use crate::gpu::plan::{Mode, Options, Products};
+use crate::gpu::plan::{Options, Products};
 use crate::gpu::tiles::Tile;
 use crate::operator::Operator;
-use crate::sim::LaunchMode;
 use crate::strategy::{self, Choice};
 use crate::validate::key::Group;
+use crate::validate::simulated::lowering;
 
 /// A way to perform an operator.
 #[derive(Clone, Debug, PartialEq)]
@@ -24,14 +24,9 @@ impl Setting {
     /// How a group is lowered with it.
     pub fn options(&self, group: &Group) -> Options {
         Options {
-            path: group.path,
-            mode: match group.launch {
-                LaunchMode::Stream => Mode::Stream,
-                LaunchMode::Graph => Mode::Graph,
-            },
             products: self.products,
             tile: self.tile,
-            ..Options::default()
+            ..lowering(group)
         }
     }
 }

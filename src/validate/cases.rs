@@ -76,6 +76,7 @@ pub fn groups(experiment: &Experiment) -> Result<Vec<Planned>, CasesError> {
             placement: machine.placement(case.operator.tp).into(),
             path: path(machine),
             launch: case.launch,
+            products: case.products,
         };
         let at = *known.entry(group.to_string()).or_insert(groups.len());
         match groups.get_mut(at) {
@@ -209,6 +210,18 @@ grids:
         for name in &names {
             assert_eq!(&name.parse::<key::Group>().unwrap().to_string(), name);
         }
+    }
+
+    #[test]
+    fn own_products_are_groups_of_their_own() {
+        let own = TEXT.replace("    launch: graph\n", "    launch: graph\n    gemm: duet\n");
+        let own = groups(&parse(&own, "two.yaml", &[]).unwrap()).unwrap();
+        let name = own[8].group.to_string();
+        assert_eq!(name, "gemm-rs/1024x1024x1024/bf16/4on1/p2p/graph:duet");
+        assert_eq!(name.parse::<key::Group>().unwrap(), own[8].group);
+        assert_eq!(own[0].group, planned()[0].group);
+        let wrong = name.replace(":duet", ":cublas").parse::<key::Group>();
+        assert_eq!(wrong.unwrap_err(), "`graph:cublas` is no launch mode");
     }
 
     #[test]

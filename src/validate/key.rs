@@ -14,8 +14,8 @@ use std::fmt;
 use std::str::FromStr;
 
 use crate::device::DType;
-use crate::gpu::campaign::{path_name, read_path};
-use crate::gpu::plan::Path;
+use crate::gpu::campaign::{path_name, products_name, read_path};
+use crate::gpu::plan::{Path, Products};
 use crate::operator::{Kind, Operator, Shape};
 use crate::sim::LaunchMode;
 use crate::strategy;
@@ -32,6 +32,8 @@ pub struct Group {
     /// Of transfers between GPUs.
     pub path: Path,
     pub launch: LaunchMode,
+    /// Who multiplies.
+    pub products: Products,
 }
 
 /// Rank → GPU number, `tp` ranks in blocks of equal size (to one) on `gpus` GPUs.
@@ -84,7 +86,11 @@ impl fmt::Display for Group {
             let placement: Vec<String> = self.placement.iter().map(u32::to_string).collect();
             write!(f, "{}at{}", operator.tp, placement.join("-"))?;
         }
-        write!(f, "/{}/{}", path_name(&self.path), self.launch.name())
+        write!(f, "/{}/{}", path_name(&self.path), self.launch.name())?;
+        match self.products {
+            Products::Library => Ok(()),
+            own => write!(f, ":{}", products_name(own)),
+        }
     }
 }
 
@@ -108,7 +114,13 @@ impl FromStr for Group {
             .ok_or_else(|| wrong("element type", dtype))?;
         let (tp, placement) = placed(ranks).ok_or_else(|| wrong("placement of ranks", ranks))?;
         let operator = Operator::gemm(kind, m, n, k, tp, dtype).map_err(|e| e.to_string())?;
+        let own = format!(":{}", products_name(Products::Own));
+        let (launch, products) = match launch.strip_suffix(&own) {
+            Some(launch) => (launch, Products::Own),
+            None => (launch, Products::Library),
+        };
         Ok(Self {
+            products,
             operator,
             placement,
             path: read_path(path).ok_or_else(|| wrong("path", path))?,

@@ -2,9 +2,10 @@
 
 use super::key::{Case, Group, Reference, Subject};
 use crate::experiment::judge::Trial;
+use crate::gpu::plan::{Mode, Options};
 use crate::operator::{Kind, Operator};
 use crate::schedule::{Schedule, lowered};
-use crate::sim::{self, Executed};
+use crate::sim::{self, Executed, LaunchMode};
 use crate::strategy::{self, Site};
 use crate::timeline::Timeline;
 use crate::topology::Topology;
@@ -50,9 +51,22 @@ fn executed(group: &Group, library: bool) -> Executed {
         launch: group.launch,
         lowered: lowered::Options {
             library,
-            ..lowered::Options::default()
+            ..lowering(group).lowered()
         },
         record: false,
+    }
+}
+
+/// How a group's schedules are lowered.
+pub(crate) fn lowering(group: &Group) -> Options {
+    Options {
+        path: group.path,
+        mode: match group.launch {
+            LaunchMode::Stream => Mode::Stream,
+            LaunchMode::Graph => Mode::Graph,
+        },
+        products: group.products,
+        ..Options::default()
     }
 }
 

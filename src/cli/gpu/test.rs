@@ -24,7 +24,7 @@ const ASIDE: u32 = 60;
 
 #[derive(Args, Debug)]
 pub struct TestArgs {
-    /// Cases
+    /// Cases that can be performed; up to half as many more are drawn that cannot
     #[arg(long, value_name = "N", default_value = "500", value_parser = clap::value_parser!(u32).range(1..))]
     cases: u32,
     /// The same seed draws the same cases
@@ -89,11 +89,9 @@ pub fn run(args: &TestArgs) -> Result<(), Failure> {
         gpus: numbers.len() as u32,
         ranks: args.ranks.clone(),
         peers: machine.all_peers(),
+        products: args.gemm.into(),
     };
-    let mut cases = draw(&space, args.seed, args.cases);
-    for case in &mut cases {
-        case.products = args.gemm.into();
-    }
+    let cases = draw(&space, args.seed, args.cases.saturating_add(args.cases / 2));
     let most = args.ranks.iter().copied().max().unwrap_or(2);
     let topology = machine_topology(space.gpus, most, sms);
     let trial = Trial {
@@ -102,7 +100,7 @@ pub fn run(args: &TestArgs) -> Result<(), Failure> {
         shake: true,
         repeats: args.repeat,
     };
-    let progress = Progress::new(cases.len(), "testing");
+    let progress = Progress::new(args.cases as usize, "testing");
     let mut report = Report::default();
     let limit = args.gpus.limit()
         * (args
@@ -113,6 +111,10 @@ pub fn run(args: &TestArgs) -> Result<(), Failure> {
     for case in cases.iter().skip(args.from as usize - 1) {
         watchdog.step(case.command(), limit);
         match perform(&machine, &topology, sms, case, &trial) {
+            Ok(Outcome::Skipped(reason)) => {
+                report.take(case, Outcome::Skipped(reason));
+                continue;
+            }
             Ok(outcome) => report.take(case, outcome),
             Err(error) => {
                 report.take(case, Outcome::Failed(error.to_string()));
@@ -121,6 +123,10 @@ pub fn run(args: &TestArgs) -> Result<(), Failure> {
             }
         }
         progress.step();
+        let total = report.total();
+        if total.passed + total.failed >= args.cases {
+            break;
+        }
     }
     drop(progress);
     args.gpus.keep_pins(&machine)?;

@@ -296,6 +296,7 @@ impl Expansion<'_, '_> {
             machine,
             operator,
             launch: self.draft.launch,
+            products: self.draft.products,
             values,
             strategies: Arc::clone(strategies),
         });

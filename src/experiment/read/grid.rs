@@ -7,6 +7,8 @@ use super::strategies::{self, Listed};
 use super::{plain_name, product, some, twice};
 use crate::device::DType;
 use crate::experiment::results::{HEAD, MIDDLE, TAIL};
+use crate::gpu::campaign::products_name;
+use crate::gpu::plan::Products;
 use crate::input::yaml::{Node, Value};
 use crate::input::{Diagnostic, Diagnostics, Fields};
 use crate::sim::LaunchMode;
@@ -36,6 +38,7 @@ pub(super) struct Draft<'n> {
     /// `None`: what each topology's GPUs multiply.
     pub dtype: Option<(&'n Node, DType)>,
     pub launch: LaunchMode,
+    pub products: Products,
     pub axes: Vec<AxisDraft<'n>>,
     pub operators: Vec<OperatorDraft<'n>>,
     /// `None`: everything that comparisons try.
@@ -65,6 +68,11 @@ pub(super) fn read<'n>(
     let launch = fields.get("launch").and_then(|node| {
         let at = node.choice("launch", &LaunchMode::ALL.map(LaunchMode::name), found)?;
         Some(LaunchMode::ALL[at])
+    });
+    let products = fields.get("gemm").and_then(|node| {
+        const ALL: [Products; 2] = [Products::Library, Products::Own];
+        let at = node.choice("gemm", &ALL.map(products_name), found)?;
+        Some(ALL[at])
     });
     let axes = fields.get("axes");
     let axes = axes.map_or_else(Vec::new, |node| axes_of(node, found));
@@ -110,6 +118,7 @@ pub(super) fn read<'n>(
         tp,
         dtype,
         launch: launch.unwrap_or_default(),
+        products: products.unwrap_or_default(),
         axes,
         operators: read,
         strategies,

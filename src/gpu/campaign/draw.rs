@@ -26,6 +26,8 @@ pub struct Space {
     pub ranks: Vec<u32>,
     /// Whether GPUs reach each other's memory.
     pub peers: bool,
+    /// Who multiplies; with Duet's own products only operators with a product are drawn.
+    pub products: Products,
 }
 
 /// `count` cases; the same for the same seed.
@@ -35,8 +37,9 @@ pub fn draw(space: &Space, seed: u64, count: u32) -> Vec<Case> {
             // Each case has a generator of its own, so that the n-th is the same for any count.
             let mut random = fastrand::Rng::with_seed(seed.wrapping_add(u64::from(i) << 20));
             // Fused operators and bare collectives in turn, each kind equally often.
-            let kind = Kind::ALL[i as usize % Kind::ALL.len()];
-            one(space, kind, &mut random)
+            let fused = |kind: &&Kind| space.products == Products::Library || kind.is_fused();
+            let kinds: Vec<Kind> = Kind::ALL.iter().filter(fused).copied().collect();
+            one(space, kinds[i as usize % kinds.len()], &mut random)
         })
         .collect()
 }
@@ -92,7 +95,7 @@ fn one(space: &Space, kind: Kind, random: &mut fastrand::Rng) -> Case {
             0 => Library::Copies,
             _ => Library::Nccl,
         },
-        products: Products::default(),
+        products: space.products,
         // Without peers no GPU writes a flag of another.
         flags: match (space.peers, random.u32(..3)) {
             (true, 0) => Flags::Value,
@@ -169,6 +172,7 @@ mod tests {
             gpus: 2,
             ranks: vec![2, 4, 8],
             peers: true,
+            products: Products::Library,
         }
     }
 
@@ -219,6 +223,19 @@ mod tests {
             case.operator.check().unwrap();
             strategy::parse(&case.strategy).unwrap();
         }
+    }
+
+    #[test]
+    fn own_products_are_tested_where_there_are_any() {
+        let space = Space {
+            products: Products::Own,
+            ..space()
+        };
+        let cases = draw(&space, 3, 90);
+        for kind in [Kind::AgGemm, Kind::GemmRs, Kind::GemmAr] {
+            assert_eq!(cases.iter().filter(|c| c.operator.kind == kind).count(), 30);
+        }
+        assert!(cases.iter().all(|c| c.products == Products::Own));
     }
 
     #[test]

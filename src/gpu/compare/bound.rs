@@ -2,6 +2,7 @@
 
 use super::Source;
 use crate::device::DType;
+use crate::gpu::kernels::Difference;
 
 /// Bounds on the outputs of one tensor; the formulas are in [`super`].
 #[derive(Copy, Clone, Debug, PartialEq)]
@@ -10,6 +11,8 @@ pub struct Bound {
     relative: f64,
     /// On |xᵢ − yᵢ|.
     pub element: f64,
+    /// Standard deviation of an element; 0 for what is copied.
+    deviation: f64,
 }
 
 impl Bound {
@@ -32,15 +35,25 @@ impl Bound {
             return Self {
                 relative: 0.0,
                 element: 0.0,
+                deviation: 0.0,
             };
         }
         Self {
             relative: u * (1.0 + roundings).sqrt() + inside,
             element: (u * (1.0 + roundings) + inside) * 7.0 * variance.sqrt(),
+            deviation: variance.sqrt(),
         }
     }
 
-    /// On ‖x − y‖ / ‖y‖ over `elements` elements.
+    /// What is bounded, of a comparison of `elements` elements: ‖x − y‖ / max(‖y‖, σ √N).
+    pub fn measured(&self, found: &Difference, elements: u64) -> f64 {
+        match self.deviation {
+            0.0 => found.relative,
+            deviation => found.off / found.norm.max(deviation * (elements as f64).sqrt()),
+        }
+    }
+
+    /// On that of `elements` elements.
     pub fn relative(&self, elements: u64) -> f64 {
         self.relative * (1.0 + (8.0 / elements.max(1) as f64).sqrt())
     }
@@ -120,5 +133,35 @@ mod tests {
         assert!((many - 3.0 * 2.0_f64.powi(-24)).abs() < 1e-12);
         let passes = |error: f64| error <= sum.relative(10);
         assert!(!passes(f64::NAN) && passes(0.0));
+    }
+
+    #[test]
+    fn terms_that_cancel_are_no_error() {
+        let bound = Bound::new(DType::Bf16, Source::Drawn { contributions: 4 }, 0);
+        // One sum of four draws that is nearly nothing, off by a rounding of its terms.
+        let found = |off: f64, norm: f64| Difference {
+            relative: off / norm,
+            off,
+            norm,
+            worst: off,
+            place: (0, 0),
+        };
+        let found = found(6.8e-3, 0.16);
+        assert!(found.relative > bound.relative(1));
+        let sigma = (4.0_f64 * 4.0 / 3.0).sqrt();
+        assert!((bound.measured(&found, 1) - 6.8e-3 / sigma).abs() < 1e-12);
+        // Many elements cannot all cancel: it is their norm that counts.
+        let many = Difference {
+            norm: 2.0 * sigma * 100.0,
+            ..found
+        };
+        assert_eq!(bound.measured(&many, 10_000), many.off / many.norm);
+        let copied = Bound::new(DType::Bf16, Source::Drawn { contributions: 1 }, 0);
+        assert_eq!(copied.measured(&found, 1), found.relative);
+        let missing = Difference {
+            off: f64::NAN,
+            ..found
+        };
+        assert!(bound.measured(&missing, 1).is_nan());
     }
 }

@@ -16,14 +16,15 @@
 //! R = P. The reference is rounded once. Roundings are independent and each is at most u, so that
 //!
 //! ```text
-//! ‖x − y‖ / ‖y‖ ≤ u · √(1 + R) · (1 + √(8 / N))      Frobenius, over the N elements of a buffer
+//! ‖x − y‖ / max(‖y‖, σ √N) ≤ u · √(1 + R) · (1 + √(8 / N))      Frobenius, over the N elements of a buffer
 //! |xᵢ − yᵢ|     ≤ u · (1 + R) · 7 · σ                every element, σ its standard deviation
 //! ```
 //!
 //! The last factor of the first line lets few elements be as unlucky as the triangle inequality
 //! allows; the 7 covers the largest of 10⁹ normal numbers. σ² is k · (4/3)² for a product and
 //! P · 4/3 for a sum, as the variance of an input is 4/3. Sums inside a GEMM are in fp32, whose
-//! error √k · 2⁻²⁴ is added. A true rounding is 0.4 u in the mean square, so that right results keep
+//! error √k · 2⁻²⁴ is added. What is rounded are the terms, whose norm is σ √N: where there are few
+//! elements, a sum may be much less than its terms. A true rounding is 0.4 u in the mean square, so that right results keep
 //! away from the bound, and a missing or doubled part of P is off by 1/√P, a stale or poisoned
 //! tile by 100 % of its elements. A comparison with NaN is never true, so NaN never passes.
 

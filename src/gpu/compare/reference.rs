@@ -127,15 +127,16 @@ impl Checker {
             self.memories[gpu].download(self.layout.results, &mut bytes)?;
             let found = Kernels::difference(&bytes, cols);
             let most = bound.relative(rows * cols);
-            verdict.note(found.relative, most);
+            let relative = bound.measured(&found, rows * cols);
+            verdict.note(relative, most);
             // NaN fails.
-            let passes = found.relative <= most && found.worst <= bound.element;
+            let passes = relative <= most && found.worst <= bound.element;
             if !passes {
                 let (r, c) = (found.place.0 + row, found.place.1 + col);
                 verdict.fault(|| {
                     format!(
                         "{}: relative error {:.3e}, at most {most:.3e}; the worst of its elements, in row {r}, column {c}, is off by {:.3e}, at most {:.3e}",
-                        name(), found.relative, found.worst, bound.element
+                        name(), relative, found.worst, bound.element
                     )
                 });
             }

@@ -182,6 +182,8 @@ impl Kernels {
                 0.0 => 0.0,
                 _ => (squared / reference).sqrt(),
             },
+            off: squared.sqrt(),
+            norm: reference.sqrt(),
             worst: worst.max(0.0),
             place: match place {
                 u64::MAX => (0, 0),
@@ -329,7 +331,7 @@ mod tests {
         .concat();
         let found = Kernels::difference(&results, 10);
         // √(4 / 64).
-        assert_eq!(found.relative, 0.25);
+        assert_eq!((found.relative, found.off, found.norm), (0.25, 2.0, 8.0));
         assert_eq!((found.worst, found.place), (0.5, (1, 3)));
         let same = Kernels::difference(&block(0.0, 0.0, 0.0, 0), 10);
         assert_eq!((same.relative, same.worst), (0.0, 0.0));

@@ -70,26 +70,8 @@ pub fn lower(
     let limits = Limits { budget, sms };
     let mut alone = lowered::lower(schedule, &options.lowered());
     let mut runs = verify(&alone.schedule, &limits);
-    let can_deadlock = |runs: &Result<_, VerifyError>, alone: &Lowered| {
-        matches!(runs, Err(VerifyError::CanDeadlock { .. })) && !alone.schedule.launches.is_empty()
-    };
-    // Kernels that wait hold their SMs; copies between ranks of one GPU need some. At least half stay.
-    let fewest = sms.and_then(|sms| schedule.placement.iter().map(|&gpu| sms(gpu).total).min());
-    for lanes in 1..=4 {
-        let total = fewest.unwrap_or(0);
-        let left = total.saturating_sub(lanes * u32::from(options.local_blocks));
-        if !can_deadlock(&runs, &alone) || left < total.div_ceil(2) {
-            break;
-        }
-        let fewer = lowered::Options {
-            shared_sms: u16::try_from(left).unwrap_or(u16::MAX),
-            ..options.lowered()
-        };
-        alone = lowered::lower(schedule, &fewer);
-        runs = verify(&alone.schedule, &limits);
-    }
-    if can_deadlock(&runs, &alone) {
-        // Streams that wait hold none.
+    if matches!(runs, Err(VerifyError::CanDeadlock { .. })) && !alone.schedule.launches.is_empty() {
+        // Kernels that wait hold their SMs; streams that wait hold none.
         let apart = lowered::Options {
             fuse: false,
             ..options.lowered()

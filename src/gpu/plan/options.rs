@@ -125,7 +125,6 @@ impl Options {
             fuse: self.products == Products::Own && self.flags != Flags::Event,
             // In a graph copies wait for nodes, not for words in memory.
             tell: self.mode == Mode::Stream,
-            shared_sms: 0,
         }
     }
 

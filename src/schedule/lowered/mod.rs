@@ -38,9 +38,6 @@ pub struct Options {
     pub fuse: bool,
     /// Whether such a kernel tells of rows before it ends.
     pub tell: bool,
-    /// Most SMs of such a kernel on a GPU of several ranks, whose copies are kernels too; 0: all that are
-    /// free.
-    pub shared_sms: u16,
 }
 
 impl Default for Options {
@@ -50,7 +47,6 @@ impl Default for Options {
             local_blocks: 16,
             fuse: false,
             tell: true,
-            shared_sms: 0,
         }
     }
 }
@@ -71,7 +67,7 @@ pub fn lower(schedule: &Schedule, options: &Options) -> Lowered {
     if options.fuse {
         let kept = fused::kept(schedule, &order, options.tell);
         order = fused::together(&order, &kept);
-        writer.keep(schedule, &kept, options.shared_sms);
+        writer.keep(schedule, &kept);
     }
     let mut next = 0;
     while let Some(&task) = order.get(next) {
@@ -139,7 +135,7 @@ impl Writer {
     }
 
     /// Makes kernels of these groups.
-    fn keep(&mut self, schedule: &Schedule, kept: &[Vec<TaskId>], shared_sms: u16) {
+    fn keep(&mut self, schedule: &Schedule, kept: &[Vec<TaskId>]) {
         for tasks in kept {
             let Some(launch) = tasks.first().and_then(|&id| schedule.task(id).launch) else {
                 continue;
@@ -147,14 +143,9 @@ impl Writer {
             for id in tasks {
                 self.launches[id.index()] = Some(LaunchId(self.out.launches.len() as u32));
             }
-            let mut launch = schedule.launches[launch.index()].clone();
-            if shared_sms > 0 && self.shares(launch.rank) {
-                launch.sms = match launch.sms {
-                    0 => shared_sms,
-                    sms => sms.min(shared_sms),
-                };
-            }
-            self.out.launches.push(launch);
+            self.out
+                .launches
+                .push(schedule.launches[launch.index()].clone());
         }
     }
 

@@ -3,14 +3,14 @@
 use std::rc::Rc;
 
 use crate::gpu::campaign::{Prepared, lower_for};
-use crate::gpu::plan::{Library, Mode, Options, Plan};
+use crate::gpu::plan::{Library, Options, Plan};
 use crate::gpu::timing::{copy_plan, gemm_plan};
 use crate::schedule::Schedule;
-use crate::sim::LaunchMode;
 use crate::strategy::{self, Choice, Site};
 use crate::topology::Topology;
 use crate::validate::cases::Planned;
 use crate::validate::key::{Case, Reference, Subject};
+use crate::validate::simulated::lowering;
 
 /// One case of a group.
 #[derive(Clone, Debug)]
@@ -41,13 +41,8 @@ pub fn variants(planned: &Planned, topology: &Topology, sms: u32, verify: bool) 
     let group = &planned.group;
     let site = Site::new(topology, group.placement.to_vec());
     let options = Options {
-        path: group.path,
-        mode: match group.launch {
-            LaunchMode::Stream => Mode::Stream,
-            LaunchMode::Graph => Mode::Graph,
-        },
         verify,
-        ..Options::default()
+        ..lowering(group)
     };
     let build = |choice: &Choice| -> Result<Schedule, String> {
         choice
@@ -108,6 +103,7 @@ fn library(prepared: &Result<Prepared, String>) -> Library {
 mod tests {
     use super::*;
     use crate::experiment::parse;
+    use crate::gpu::plan::{Mode, Products, What};
     use crate::validate::cases::groups;
 
     fn all(ranks: &str, launch: &str) -> Vec<Variant> {
@@ -161,5 +157,17 @@ grids:
             assert_eq!(plan.gpus, [0]);
             assert_eq!(plan.mode == Mode::Graph, launch == "graph");
         }
+    }
+
+    #[test]
+    fn own_products_wait_inside_their_kernels() {
+        let variants = all("tp: 2\n    gemm: duet", "stream");
+        let plan = &variants[5].prepared.as_ref().unwrap().plan;
+        assert_eq!(plan.products, Products::Own);
+        let gated = |what: &What| matches!(what, What::Gated { .. });
+        assert!(plan.steps.iter().any(|step| gated(&step.what)));
+        // The reference is the library's.
+        let reference = &variants[0].prepared.as_ref().unwrap().plan;
+        assert_eq!(reference.products, Products::Library);
     }
 }
