@@ -142,6 +142,10 @@ pub struct MoreCosts {
     /// As [`Costs::copy_start`], of a copy right behind another copy of its lane or engine; else
     /// that.
     pub copy_next: Option<Seconds>,
+    /// As [`Costs::copy_start`], of a copy to or from the host's memory; else that.
+    pub host_copy_start: Option<Seconds>,
+    /// The same for each further chunk of a transfer that stops there; else as the first.
+    pub host_copy_next: Option<Seconds>,
     /// What writing a flag takes in the writer's lane; else nothing.
     pub flag_write: Option<Seconds>,
     /// As [`Self::flag_write`], behind a copy of a copy engine; else that.
@@ -173,6 +177,8 @@ impl MoreCosts {
     /// No cost stated.
     pub const NONE: Self = Self {
         copy_next: None,
+        host_copy_start: None,
+        host_copy_next: None,
         flag_write: None,
         flag_write_copy: None,
         flag_wait: None,
@@ -188,9 +194,11 @@ impl MoreCosts {
     };
 
     /// Each with its name.
-    fn fields(&mut self) -> [(&'static str, &mut Option<Seconds>); 13] {
+    fn fields(&mut self) -> [(&'static str, &mut Option<Seconds>); 15] {
         [
             ("costs.copy_next", &mut self.copy_next),
+            ("costs.host_copy_start", &mut self.host_copy_start),
+            ("costs.host_copy_next", &mut self.host_copy_next),
             ("costs.flag_write", &mut self.flag_write),
             ("costs.flag_write_copy", &mut self.flag_write_copy),
             ("costs.flag_wait", &mut self.flag_wait),

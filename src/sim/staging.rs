@@ -193,7 +193,15 @@ impl Engine<'_> {
         // On a ring an event lies between a copy and the next of its queue.
         let ring = s.slots > 0;
         let behind = !ring && (s.engine).is_some_and(|engine| self.right_behind(engine, now));
-        let mut alpha = self.costs.start_up(gpu, s.mover, behind) + s.leg.latency.get();
+        let to_host = matches!(
+            s.engine,
+            Some((_, EngineKind::HostToDevice | EngineKind::DeviceToHost))
+        );
+        let start_up = match to_host && !behind {
+            true => self.costs.host_start_up(gpu, s.done > 0),
+            false => self.costs.start_up(gpu, s.mover, behind),
+        };
+        let mut alpha = start_up + s.leg.latency.get();
         if ring && s.done > 0 {
             alpha += self.costs.lane(gpu);
         }

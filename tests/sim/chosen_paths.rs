@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use duet::device;
+use duet::device::{self, Device};
 use duet::operator::Kind;
 use duet::topology::build::Builder;
 use duet::topology::paths::with_path;
@@ -17,7 +17,10 @@ const EVENT: f64 = 5.0 * US;
 
 /// Two GPUs with a direct link and a host, and an event between GPUs of 5 us.
 fn pair(path: &str) -> Topology {
-    let mut device = device::ideal();
+    pair_of(path, device::ideal())
+}
+
+fn pair_of(path: &str, mut device: Device) -> Topology {
     device.costs.event_peer = Seconds::of(EVENT);
     let mut b = Builder::with_device("pair", Arc::new(device));
     let gpus = b.gpus(2);
@@ -42,6 +45,27 @@ fn chunks_are_handed_over_by_events() {
     let chunk = MIB as f64 / PCIE;
     let expected = 9.0 * chunk + EVENT;
     assert_close(message(8 * MIB, "host:1MiB"), expected, 1e-9);
+}
+
+#[test]
+fn the_first_chunk_has_a_start_of_its_own() {
+    // Of eight chunks the first starts in 7 us at both ends, the others in 3 us: the last arrives after
+    // 9·s/B + 5 us + 2·7 us + 7·3 us. Copies over the link start in 2 us.
+    let mut device = device::ideal();
+    device.costs.copy_start = Seconds::of(2.0 * US);
+    let time = |device: &Device, path: &str| {
+        let topology = pair_of(path, device.clone());
+        let schedule = collective(Kind::PointToPoint, 8 * MIB, 2, "direct", &topology);
+        run(&schedule, &topology).makespan
+    };
+    let flowing = 9.0 * MIB as f64 / PCIE + EVENT;
+    assert_close(time(&device, "host:1MiB"), flowing + 18.0 * US, 1e-9);
+    device.costs.more.host_copy_start = Some(Seconds::of(7.0 * US));
+    assert_close(time(&device, "host:1MiB"), flowing + 63.0 * US, 1e-9);
+    device.costs.more.host_copy_next = Some(Seconds::of(3.0 * US));
+    assert_close(time(&device, "host:1MiB"), flowing + 35.0 * US, 1e-9);
+    let link = 8.0 * MIB as f64 / LINK + 2.0 * US;
+    assert_close(time(&device, "p2p"), link, 1e-9);
 }
 
 #[test]

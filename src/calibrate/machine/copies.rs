@@ -57,7 +57,6 @@ fn sizes(lab: &Lab<'_>, book: &Book<'_>, pairs: &[(usize, usize)]) -> Result<(),
                 // The first round warms up.
                 if rep > 0 {
                     times.push(time);
-                    rows.push(([1.0, *bytes as f64], time));
                 }
             }
             if rep > 0 && book.spent() {
@@ -67,6 +66,9 @@ fn sizes(lab: &Lab<'_>, book: &Book<'_>, pairs: &[(usize, usize)]) -> Result<(),
         }
         for (bytes, times) in all.iter().zip(&times) {
             book.times(&format!("push {a}-{b}"), *bytes as f64, times);
+            // Medians, as times of one size spread by half: of single times short ones would count most.
+            let median = Estimate::median(times);
+            rows.extend(median.map(|time| ([1.0, *bytes as f64], time.value)));
             let rates: Vec<f64> = times.iter().map(|t| *bytes as f64 / t).collect();
             if (a, b) == pairs[0] {
                 let name = format!("p2p.rate.{}", size(*bytes));
@@ -100,7 +102,8 @@ fn everywhere(lab: &Lab<'_>, book: &Book<'_>) -> Result<(), GpuError> {
                 times.push(ends.into_iter().fold(0.0, f64::max));
             }
         }
-        rows.extend(times.iter().map(|&t| ([1.0, bytes as f64], t)));
+        let median = Estimate::median(&times);
+        rows.extend(median.map(|time| ([1.0, bytes as f64], time.value)));
         book.times("push, all at once", bytes as f64, &times);
     }
     if let Some([start, per_byte]) = fit(&rows) {

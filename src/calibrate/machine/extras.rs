@@ -2,6 +2,8 @@
 //!
 //! ```text
 //! copy_next        = p2p.each − 4 KiB / rate − lane − latency        a copy right behind another
+//! host_copy_start  = mean of host.d2h.start and host.h2d.start − run − lane − latency
+//! host_copy_next   = host.next − lane − latency                      of chunks of an exchange
 //! event_record …   = slopes of chains with a command between kernels less those without
 //! flag_local       = value.same.extra + lane                         between streams of one GPU
 //! graph_lane       = kernel.each.graph − graph_kernel_start          in graphs, at most kernel_start
@@ -12,7 +14,8 @@
 //! ```
 
 use super::estimate::Estimate;
-use super::profile::{Facts, Field};
+use super::file::HOST_LATENCY;
+use super::profile::{Facts, Field, mean};
 
 /// What the facts tell of them; `start`, `lane` and `latency` as in [`super::profile`] \[s\].
 pub fn extras(facts: &Facts, start: f64, lane: f64, latency: f64) -> Vec<Field> {
@@ -28,7 +31,20 @@ pub fn extras(facts: &Facts, start: f64, lane: f64, latency: f64) -> Vec<Field> 
     let graph_lane = graph_start.and_then(|start| less(each, start.value));
     let in_graph = graph_lane.map_or(0.0, |lane| lane.value);
     let rest = get("kernel.first").zip(get("kernel.each"));
+    let ways = [get("host.d2h.start"), get("host.h2d.start")];
+    let to_host = mean(&ways.into_iter().flatten().collect::<Vec<_>>());
+    let empty = rest.map_or(0.0, |(first, each)| first.value - each.value);
     let fields = [
+        (
+            "host_copy_start",
+            less(to_host, empty.max(0.0) + lane + HOST_LATENCY),
+            "copies to and from pinned memory at size 0 less events, lane and latency",
+        ),
+        (
+            "host_copy_next",
+            less(get("host.next"), lane + HOST_LATENCY),
+            "chunks of an exchange through pinned memory at size 0 less lane and latency",
+        ),
         (
             "copy_next",
             less(get("p2p.each"), small + lane + latency),
@@ -156,6 +172,9 @@ mod tests {
             ("p2p.each", 2.4e-6),
             ("p2p.bandwidth", 400e9),
             ("between.record", 0.3e-6),
+            ("host.d2h.start", 11e-6),
+            ("host.h2d.start", 10e-6),
+            ("host.next", 4.9e-6),
             ("value.same.extra", 4.1e-6),
             ("kernel.each.graph", 1.3e-6),
             ("event.peer.graph.extra", 2.6e-6),
@@ -176,6 +195,8 @@ mod tests {
         };
         close("copy_next", 2.4e-6 - 4096.0 / 400e9 - 0.4e-6 - 0.5e-6);
         close("event_record", 0.3e-6);
+        close("host_copy_start", 10.5e-6 - 3e-6 - 0.4e-6 - 0.5e-6);
+        close("host_copy_next", 4.9e-6 - 0.4e-6 - 0.5e-6);
         close("flag_local", 4.5e-6);
         close("graph_kernel_start", 1e-6);
         close("graph_lane", 0.3e-6);

@@ -16,6 +16,8 @@ pub const SECTION: Section = Section {
     run,
 };
 
+/// Largest chunk from whose times its start is told.
+const NEXT: u64 = 2 << 20;
 /// Bytes of copies that run at once.
 const AT_ONCE: u64 = 64 << 20;
 
@@ -50,10 +52,11 @@ fn one(lab: &Lab<'_>, g: usize, lane: usize, into: bool, bytes: u64) -> Result<(
 
 fn sizes(lab: &Lab<'_>, book: &Book<'_>) -> Result<(), GpuError> {
     let most = if lab.quick { 16 << 20 } else { STAGE };
-    for g in 0..if lab.quick { 1 } else { lab.units.len().min(2) } {
-        for way in ["d2h", "h2d"] {
+    for way in ["d2h", "h2d"] {
+        // Medians, as times of one size spread by a third.
+        let mut rows = Vec::new();
+        for g in 0..if lab.quick { 1 } else { lab.units.len().min(2) } {
             let unit = &lab.units[g];
-            let mut rows = Vec::new();
             for bytes in ladder(most) {
                 let host = unit.stage.region().cut(0, bytes)?;
                 let (from, to) = match way {
@@ -63,13 +66,14 @@ fn sizes(lab: &Lab<'_>, book: &Book<'_>) -> Result<(), GpuError> {
                 let times = (0..lab.reps(3, 8))
                     .map(|_| lab.time(g, |stream| stream.copy(from, to)))
                     .collect::<Result<Vec<_>, _>>()?;
-                rows.extend(times[1..].iter().map(|&t| ([1.0, bytes as f64], t)));
+                let median = Estimate::median(&times[1..]);
+                rows.extend(median.map(|time| ([1.0, bytes as f64], time.value)));
                 book.times(&format!("{way} GPU {g}"), bytes as f64, &times);
             }
-            if let (0, Some([start, per_byte])) = (g, fit(&rows)) {
-                book.fact(&format!("host.{way}.start"), Some(start));
-                book.fact(&format!("host.{way}"), Some(per_byte.map(f64::recip)));
-            }
+        }
+        if let Some([start, per_byte]) = fit(&rows) {
+            book.fact(&format!("host.{way}.start"), Some(start));
+            book.fact(&format!("host.{way}"), Some(per_byte.map(f64::recip)));
         }
     }
     Ok(())
@@ -162,6 +166,7 @@ impl Staged {
 fn staged(lab: &Lab<'_>, book: &Book<'_>) -> Result<(), GpuError> {
     let total = if lab.quick { 32 << 20 } else { 128 << 20 };
     let mut best = 0.0;
+    let mut chunks = Vec::new();
     for footprint in [4 << 20, 8 << 20, 16 << 20, 32 << 20, 64 << 20, 128 << 20] {
         for chunk in [512 << 10, 1 << 20, 2 << 20, 4 << 20, 8 << 20_u64] {
             if footprint / chunk < 2 || footprint > total || (lab.quick && chunk != 4 << 20) {
@@ -198,6 +203,12 @@ fn staged(lab: &Lab<'_>, book: &Book<'_>) -> Result<(), GpuError> {
                 if both {
                     let name = format!("host.exchange.{}.{}", size(chunk), size(footprint));
                     book.fact(&name, rate);
+                    // Enough slots to keep both ends busy, and chunks that starts matter for.
+                    if let Some(rate) = rate.filter(|_| slots >= 4 && chunk <= NEXT) {
+                        let bytes = chunk as f64;
+                        chunks.push(([1.0, bytes], bytes / rate.value));
+                        book.fact("host.next", fit(&chunks).map(|[start, _]| start));
+                    }
                     if let Some(rate) = rate.filter(|rate| rate.value > best) {
                         best = rate.value;
                         book.fact("host.exchange", Some(rate));

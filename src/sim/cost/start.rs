@@ -90,6 +90,18 @@ impl Costs<'_> {
         )))
     }
 
+    /// As [`Self::start_up`] of a copy engine between a GPU and its host's memory; `further`: of a chunk
+    /// that is not the first of its transfer [s].
+    pub fn host_start_up(&self, gpu: u32, further: bool) -> f64 {
+        let c = &self.device(gpu).costs;
+        let first = c.more.host_copy_start;
+        let stated = match further {
+            true => c.more.host_copy_next.or(first),
+            false => first,
+        };
+        self.fixed(stated.unwrap_or(c.copy_start))
+    }
+
     /// From a mover of `gpu` being told to its first byte, latency of the way not counted; `behind`:
     /// right behind another copy of the same engine [s].
     pub fn start_up(&self, gpu: u32, mover: Mover, behind: bool) -> f64 {

@@ -136,7 +136,7 @@ fn larger(a: Estimate, b: Estimate) -> Estimate {
 
 /// What host memory carries in an exchange of two GPUs, by the staging memory of both rings
 /// \[bytes, bytes/s\]: the best chunk of each footprint. Each ring copies chunks of s one after
-/// another, each with a start g; while one starts the other three flow at the rate b of their own
+/// another, each with a start g (`host.next`); while one starts the other three flow at the rate b of their own
 /// links. With r the rate measured each way, a chunk takes s/r, and each of the four copies flows at
 ///
 /// ```text
@@ -144,10 +144,7 @@ fn larger(a: Estimate, b: Estimate) -> Estimate {
 /// ```
 fn exchanges(facts: &Facts, link: f64) -> Vec<(u64, Estimate)> {
     let of = |name: &str| facts.get(name).map(|e| e.value);
-    let start = match (of("p2p.start"), of("kernel.first"), of("kernel.each")) {
-        (Some(start), Some(first), Some(each)) => (start - first + each).max(0.0),
-        _ => 0.0,
-    };
+    let start = of("host.next").unwrap_or(0.0);
     let mut found: BTreeMap<u64, Estimate> = BTreeMap::new();
     for (name, rate) in facts {
         let Some(rest) = name.strip_prefix("host.exchange.") else {
