@@ -64,13 +64,26 @@ enum PathArg {
 }
 
 #[derive(Copy, Clone, Debug, PartialEq, Eq, ValueEnum)]
-enum LibraryArg {
+pub enum LibraryArg {
     /// NCCL where each rank has a GPU of its own.
     Nccl,
     /// The same, with the buffers registered beforehand.
     NcclRegistered,
+    /// The same, with the buffers as windows of one another; NCCL 2.27 or newer.
+    NcclWindow,
     /// Copies and additions.
     Copies,
+}
+
+impl From<LibraryArg> for Library {
+    fn from(library: LibraryArg) -> Self {
+        match library {
+            LibraryArg::Nccl => Self::Nccl,
+            LibraryArg::NcclRegistered => Self::NcclRegistered,
+            LibraryArg::NcclWindow => Self::NcclWindow,
+            LibraryArg::Copies => Self::Copies,
+        }
+    }
 }
 
 /// Who multiplies matrices.
@@ -180,11 +193,7 @@ impl LoweringArgs {
                 Launch::Stream => Mode::Stream,
                 Launch::Graph => Mode::Graph,
             },
-            library: match self.library {
-                LibraryArg::Nccl => Library::Nccl,
-                LibraryArg::NcclRegistered => Library::NcclRegistered,
-                LibraryArg::Copies => Library::Copies,
-            },
+            library: self.library.into(),
             products: self.products().next().unwrap_or_default(),
             tile: self.tile,
             flags: match self.flags {

@@ -66,6 +66,9 @@ struct Request {
     /// Whether NCCL is told of the buffers beforehand.
     #[serde(default)]
     registered: bool,
+    /// Whether the buffers are windows of NCCL.
+    #[serde(default)]
+    windows: bool,
     #[serde(default = "one")]
     repeats: u32,
 }
@@ -126,9 +129,10 @@ impl Request {
             } else {
                 Mode::Stream
             },
-            library: match (self.copies, self.registered) {
-                (true, _) => Library::Copies,
-                (_, true) => Library::NcclRegistered,
+            library: match (self.copies, self.windows, self.registered) {
+                (true, _, _) => Library::Copies,
+                (_, true, _) => Library::NcclWindow,
+                (_, _, true) => Library::NcclRegistered,
                 _ => Library::Nccl,
             },
             products: Products::default(),

@@ -6,7 +6,7 @@ use std::time::Duration;
 use clap::Args;
 use serde_json::{Value, json};
 
-use super::plan::GemmArg;
+use super::plan::{GemmArg, LibraryArg};
 use super::settings::{UseArgs, read_list};
 use crate::cli::error::Failure;
 use crate::cli::output::{Format, OutputArgs};
@@ -15,7 +15,7 @@ use crate::gpu::GpuError;
 use crate::gpu::campaign::{
     Case, Outcome, Space, Trial, draw, machine_topology, mode_name, perform,
 };
-use crate::gpu::plan::Path;
+use crate::gpu::plan::{Library, Path};
 use crate::report::grid::{Grid, Paint, clean, paint};
 use crate::units::count;
 
@@ -43,6 +43,9 @@ pub struct TestArgs {
     /// Who multiplies matrices
     #[arg(long, value_enum, default_value = "library", value_name = "WHOSE")]
     gemm: GemmArg,
+    /// Who performs the collectives of cases that leave them to a library
+    #[arg(long, value_enum, default_value = "nccl", value_name = "WHO")]
+    library: LibraryArg,
     /// Begin with the N-th case
     #[arg(long, value_name = "N", default_value = "1", value_parser = clap::value_parser!(u32).range(1..))]
     from: u32,
@@ -91,7 +94,12 @@ pub fn run(args: &TestArgs) -> Result<(), Failure> {
         peers: machine.all_peers(),
         products: args.gemm.into(),
     };
-    let cases = draw(&space, args.seed, args.cases.saturating_add(args.cases / 2));
+    let mut cases = draw(&space, args.seed, args.cases.saturating_add(args.cases / 2));
+    for case in &mut cases {
+        if case.library != Library::Copies {
+            case.library = args.library.into();
+        }
+    }
     let most = args.ranks.iter().copied().max().unwrap_or(2);
     let topology = machine_topology(space.gpus, most, sms);
     let trial = Trial {

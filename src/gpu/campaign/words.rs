@@ -46,11 +46,12 @@ pub const fn mode_name(mode: Mode) -> &'static str {
     }
 }
 
-/// `nccl`, `nccl-registered` or `copies`.
+/// `nccl`, `nccl-registered`, `nccl-window` or `copies`.
 pub const fn library_name(library: Library) -> &'static str {
     match library {
         Library::Nccl => "nccl",
         Library::NcclRegistered => "nccl-registered",
+        Library::NcclWindow => "nccl-window",
         Library::Copies => "copies",
     }
 }

@@ -11,10 +11,11 @@ use super::tables::Tables;
 use super::warm::problem;
 use crate::gpu::GpuError;
 use crate::gpu::lt::{Problem, WORKSPACE};
-use crate::gpu::plan::{Area, FlagId, Mode, Plan, Slot, StreamId, What};
+use crate::gpu::plan::{Area, FlagId, Library, Mode, Plan, Slot, StreamId, What};
 use crate::gpu::raw::nccl::{Comms, Registration};
+use crate::gpu::raw::window::{self, Windows};
 use crate::gpu::raw::{Event, GraphExec, Memory, Pinned, Priority, Region, Stream};
-use crate::schedule::Schedule;
+use crate::schedule::{Rank, Schedule};
 
 /// A plan on a machine, ready to be performed again and again.
 #[derive(Debug)]
@@ -27,6 +28,8 @@ pub struct Run<'m> {
     /// What NCCL knows of the arenas; dropped before them.
     #[expect(dead_code, reason = "kept until the run ends")]
     registrations: Vec<Registration>,
+    #[expect(dead_code, reason = "kept until the run ends")]
+    windows: Vec<Windows>,
     arenas: Vec<Memory>,
     /// By the plan's GPU: the flags that lie there, 4 bytes each.
     flags: Vec<Option<Memory>>,
@@ -81,7 +84,10 @@ impl<'m> Run<'m> {
         }
         let device = |gpu: usize| &machine.devices()[at[gpu]];
         let arenas = (plan.arenas.iter().enumerate())
-            .map(|(gpu, arena)| Memory::new(&device(gpu).gpu, 2 * arena.half))
+            .map(|(gpu, arena)| match plan.library {
+                Library::NcclWindow => window::memory(&device(gpu).gpu, 2 * arena.half),
+                _ => Memory::new(&device(gpu).gpu, 2 * arena.half),
+            })
             .collect::<Result<Vec<_>, _>>()?;
         let mut words = Vec::with_capacity(plan.flags.len());
         let mut counts = vec![0_u64; plan.gpus.len()];
@@ -169,13 +175,26 @@ impl<'m> Run<'m> {
             }
         }
         let mut registrations = Vec::new();
-        for (comms, ranks) in comms.iter().zip(&plan.groups).filter(|_| plan.register) {
+        let mut windows = Vec::new();
+        for (comms, ranks) in comms.iter().zip(&plan.groups) {
             let Some(comms) = comms else { continue };
-            for (member, rank) in ranks.iter().enumerate() {
+            let arena = |rank: &Rank| {
                 let number = schedule.placement[usize::from(rank.0)];
                 let gpu = plan.gpus.partition_point(|&gpu| gpu < number);
                 let arena: &Memory = &arenas[gpu];
-                registrations.push(Registration::new(comms, member, arena.region())?);
+                arena.region()
+            };
+            match plan.library {
+                Library::NcclRegistered => {
+                    for (member, rank) in ranks.iter().enumerate() {
+                        registrations.push(Registration::new(comms, member, arena(rank))?);
+                    }
+                }
+                Library::NcclWindow => {
+                    let all: Vec<Region> = ranks.iter().map(arena).collect();
+                    windows.push(Windows::new(comms, &all)?);
+                }
+                Library::Nccl | Library::Copies => {}
             }
         }
         let origin = &plan.streams[plan.origin.index()];
@@ -186,6 +205,7 @@ impl<'m> Run<'m> {
             plan: Rc::clone(plan),
             at,
             registrations,
+            windows,
             arenas,
             flags,
             mirrors,

@@ -9,7 +9,7 @@ use super::options::Options;
 use super::signals::{Signals, signals};
 use super::streams::Streams;
 use super::transfer::{Rings, Transfer};
-use super::{Call, CallId, GemmShape, Gpu, Party, Plan, StreamId, What};
+use super::{Call, CallId, GemmShape, Gpu, Library, Party, Plan, StreamId, What, windows};
 use crate::schedule::lowered::{self, Lowered};
 use crate::schedule::verify::{GpuSms, Limits, Verified, VerifyError, verify};
 use crate::schedule::{
@@ -83,6 +83,9 @@ pub fn lower(
     let yes = |v: &Verified| matches!(v, Verified::Yes { .. });
     let verified = yes(&verified) && yes(&runs);
     let plan = Lowering::new(&alone, options, false)?.plan(options, verified);
+    if options.library == Library::NcclWindow {
+        windows::alike(&plan.collectives)?;
+    }
     match most_streams(&plan) {
         (_, streams) if streams <= MOST_STREAMS => Ok(plan),
         _ => {
@@ -352,13 +355,16 @@ impl<'a> Lowering<'a> {
         } = signals(self.out, &streams, origin, options.flag_and_event());
         self.gemms.sort_unstable();
         self.gemms.dedup();
+        if options.library == Library::NcclWindow {
+            windows::even(&mut self.layout.arenas);
+        }
         Plan {
             dtype: self.schedule.operator.dtype,
             mode: options.mode,
             products: options.products,
             tile: options.tile,
             verified,
-            register: options.library == super::Library::NcclRegistered,
+            library: options.library,
             gpus: self.gpus,
             streams,
             shared: self.share,

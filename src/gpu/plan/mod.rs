@@ -52,6 +52,7 @@ mod streams;
 mod tests;
 
 mod transfer;
+mod windows;
 
 pub use arena::{ALIGNMENT, LEADING};
 pub use lower::{LowerError, MOST_STREAMS, lower};
@@ -330,8 +331,8 @@ pub struct Plan {
     pub tile: Option<Tile>,
     /// Whether the verifier went through all of it, as written and as lowered.
     pub verified: bool,
-    /// Whether NCCL is told of the arenas beforehand.
-    pub register: bool,
+    /// What NCCL is told of the arenas beforehand: nothing, that they are there, that they are windows.
+    pub library: Library,
     /// Numbers of the GPUs, ascending.
     pub gpus: Vec<u32>,
     pub streams: Vec<Stream>,

@@ -36,6 +36,9 @@ pub enum Library {
     /// The same, with the arenas registered with NCCL, so that it may use them without buffers of
     /// its own between.
     NcclRegistered,
+    /// The same, with the arenas as windows of one another (symmetric memory), so that kernels of NCCL
+    /// read and write the other GPUs' in place.
+    NcclWindow,
     /// Copies and additions.
     Copies,
 }

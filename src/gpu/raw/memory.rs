@@ -1,4 +1,4 @@
-//! Memory: of a GPU, and pinned memory of the host; regions of both.
+//! Memory of a GPU, and regions of any memory.
 
 use std::ffi::c_void;
 use std::ptr;
@@ -15,8 +15,8 @@ use crate::gpu::GpuError;
 /// One address space covers all GPUs and pinned memory. A region must not outlive its memory.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub struct Region {
-    address: u64,
-    bytes: u64,
+    pub(super) address: u64,
+    pub(super) bytes: u64,
 }
 
 impl Region {
@@ -99,6 +99,8 @@ const UPLOAD_LIMIT: Duration = Duration::from_secs(30);
 pub struct Memory {
     gpu: Rc<Gpu>,
     region: Region,
+    /// Gives it back.
+    free: fn(u64),
 }
 
 impl Memory {
@@ -126,7 +128,17 @@ impl Memory {
                     address,
                     bytes: bytes.max(1),
                 },
+                free: free_plain,
             }),
+        }
+    }
+
+    /// Memory that a library gave, and how it is given back.
+    pub(super) fn given(gpu: &Rc<Gpu>, address: u64, bytes: u64, free: fn(u64)) -> Self {
+        Self {
+            gpu: Rc::clone(gpu),
+            region: Region { address, bytes },
+            free,
         }
     }
 
@@ -181,114 +193,13 @@ impl Drop for Memory {
     fn drop(&mut self) {
         // Freeing waits for the GPU, so that a kernel that hangs would hang us.
         if !self.gpu.is_lost() && self.gpu.enter().is_ok() {
-            // SAFETY: a live allocation, freed once.
-            let _ = unsafe { sys::cuMemFree_v2(self.region.address) };
+            (self.free)(self.region.address);
         }
     }
 }
 
-/// Pinned memory of the host, which every GPU reaches at the same address.
-#[derive(Debug)]
-pub struct Pinned {
-    gpu: Rc<Gpu>,
-    start: *mut u8,
-    region: Region,
-}
-
-impl Pinned {
-    /// Takes `bytes` bytes (at least one), zeroed.
-    ///
-    /// # Errors
-    /// [`GpuError::Pinned`] when the host gives none.
-    pub fn new(gpu: &Rc<Gpu>, bytes: u64) -> Result<Self, GpuError> {
-        gpu.enter()?;
-        let bytes = bytes.max(1);
-        let fail = |reason: String| GpuError::Pinned { bytes, reason };
-        let size = usize::try_from(bytes).map_err(|error| fail(error.to_string()))?;
-        let mut start = ptr::null_mut();
-        // SAFETY: current context, valid pointer.
-        let code =
-            unsafe { sys::cuMemHostAlloc(&raw mut start, size, sys::CU_MEMHOSTALLOC_PORTABLE) };
-        check("cuMemHostAlloc", code).map_err(|error| fail(error.to_string()))?;
-        let start = start.cast::<u8>();
-        let mut address = 0;
-        // SAFETY: `size` bytes of ours, written before any use.
-        unsafe {
-            ptr::write_bytes(start, 0, size);
-            check(
-                "cuMemHostGetDevicePointer",
-                sys::cuMemHostGetDevicePointer_v2(&raw mut address, start.cast(), 0),
-            )?;
-        }
-        Ok(Self {
-            gpu: Rc::clone(gpu),
-            start,
-            region: Region { address, bytes },
-        })
-    }
-
-    /// All of it, as GPUs see it.
-    pub const fn region(&self) -> Region {
-        self.region
-    }
-
-    /// Writes `data` at `offset`.
-    ///
-    /// # Errors
-    /// [`GpuError::Bounds`].
-    pub fn write(&self, offset: u64, data: &[u8]) -> Result<(), GpuError> {
-        self.region.cut(offset, data.len() as u64)?;
-        // SAFETY: inside the allocation; `data` cannot overlap it, since no slice of it exists.
-        unsafe {
-            ptr::copy_nonoverlapping(data.as_ptr(), self.start.add(offset as usize), data.len());
-        }
-        Ok(())
-    }
-
-    /// Reads from `offset` into `data`.
-    ///
-    /// # Errors
-    /// [`GpuError::Bounds`].
-    pub fn read(&self, offset: u64, data: &mut [u8]) -> Result<(), GpuError> {
-        self.region.cut(offset, data.len() as u64)?;
-        // SAFETY: as in `write`.
-        unsafe {
-            ptr::copy_nonoverlapping(
-                self.start.add(offset as usize),
-                data.as_mut_ptr(),
-                data.len(),
-            );
-        }
-        Ok(())
-    }
-
-    /// Reads a word that a GPU may be writing.
-    ///
-    /// # Errors
-    /// [`GpuError::Bounds`].
-    pub fn load(&self, word: u64) -> Result<u32, GpuError> {
-        self.region.cut(word.saturating_mul(4), 4)?;
-        // SAFETY: inside the allocation and aligned; volatile, because a GPU may write it.
-        Ok(unsafe { ptr::read_volatile(self.start.cast::<u32>().add(word as usize)) })
-    }
-
-    /// Writes a word that a GPU may be reading.
-    ///
-    /// # Errors
-    /// [`GpuError::Bounds`].
-    pub fn store(&self, word: u64, value: u32) -> Result<(), GpuError> {
-        self.region.cut(word.saturating_mul(4), 4)?;
-        // SAFETY: inside the allocation and aligned; volatile, because a GPU may read it.
-        unsafe { ptr::write_volatile(self.start.cast::<u32>().add(word as usize), value) };
-        Ok(())
-    }
-}
-
-impl Drop for Pinned {
-    fn drop(&mut self) {
-        if !self.gpu.is_lost() && self.gpu.enter().is_ok() {
-            // SAFETY: a live allocation, freed once.
-            let _ = unsafe { sys::cuMemFreeHost(self.start.cast::<c_void>()) };
-        }
-    }
+/// Gives back what the driver gave.
+fn free_plain(address: u64) {
+    // SAFETY: a live allocation of the driver's, freed once by its owner's destructor.
+    let _ = unsafe { sys::cuMemFree_v2(address) };
 }

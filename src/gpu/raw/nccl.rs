@@ -29,7 +29,7 @@ pub fn version() -> Result<u32, GpuError> {
     Ok(u32::try_from(version).unwrap_or(0))
 }
 
-fn check(call: &'static str, code: ncclResult_t) -> Result<(), GpuError> {
+pub(super) fn check(call: &'static str, code: ncclResult_t) -> Result<(), GpuError> {
     if code == ncclResult_t::ncclSuccess {
         return Ok(());
     }
@@ -106,6 +106,11 @@ impl Comms {
             gpus: gpus.to_vec(),
             raw,
         })
+    }
+
+    /// The library's handles, in member order.
+    pub(super) fn handles(&self) -> &[ncclComm_t] {
+        &self.raw
     }
 
     /// The GPUs, in member order.

@@ -1,8 +1,8 @@
 //! Plans to compare with: the ranks' unsplit products, and one plain copy.
 
 use crate::gpu::plan::{
-    ALIGNMENT, Area, Arena, EventId, Fork, Gpu, LEADING, Mode, Place, Plan, Products, Step, Stream,
-    StreamId, What,
+    ALIGNMENT, Area, Arena, EventId, Fork, Gpu, LEADING, Library, Mode, Place, Plan, Products,
+    Step, Stream, StreamId, What,
 };
 use crate::operator::Operator;
 use crate::schedule::{Schedule, TaskId};
@@ -36,7 +36,7 @@ impl Writer {
                 products,
                 tile: None,
                 verified: true,
-                register: false,
+                library: Library::Copies,
                 shared: false,
                 origin: StreamId(0),
                 fork: Fork {

@@ -27,7 +27,12 @@ pub(in crate::validate) fn read_case(line: &Line<'_, '_>, found: &mut Diagnostic
 impl Row {
     fn read(line: &Line<'_, '_>, found: &mut Diagnostics) -> Option<Self> {
         let case = read_case(line, found)?;
-        const LIBRARIES: [Library; 3] = [Library::Nccl, Library::NcclRegistered, Library::Copies];
+        const LIBRARIES: [Library; 4] = [
+            Library::Nccl,
+            Library::NcclRegistered,
+            Library::NcclWindow,
+            Library::Copies,
+        ];
         let named = |library: &Library| library_name(*library) == line.text("library");
         let Some(library) = LIBRARIES.into_iter().find(named) else {
             let names = crate::input::list(LIBRARIES.map(library_name));
