@@ -21,6 +21,9 @@ pub(super) fn slots(device: &mut Device) -> Vec<(String, Slot<'_>)> {
     if let Some(loaded) = &mut device.gemm_loaded {
         put(LOADED, Slot::Share(loaded));
     }
+    if let Some(rate) = &mut device.gemm_accumulate {
+        put(ACCUMULATE, Slot::Rate(rate));
+    }
     put("engines.peer", Slot::Count(&mut device.engines.peer));
     put("engines.h2d", Slot::Count(&mut device.engines.h2d));
     put("engines.d2h", Slot::Count(&mut device.engines.d2h));
@@ -159,13 +162,15 @@ fn choose(all: &[(String, Slot<'_>)], field: &str) -> Result<Vec<usize>, String>
 
 /// The share of its speed that a GEMM keeps under load.
 pub(super) const LOADED: &str = "gemm.loaded";
+/// How fast an accumulating GEMM reads C.
+pub(super) const ACCUMULATE: &str = "gemm.accumulate";
 
 /// Names of the numbers that a profile may leave out.
 pub(super) fn optional() -> Vec<&'static str> {
     let costs = MoreCosts::default().fields().map(|(name, _)| name);
     let beside = Beside::default().fields().map(|(name, _)| name);
     let all = costs.into_iter().chain(beside);
-    all.chain([LOADED]).collect()
+    all.chain([LOADED, ACCUMULATE]).collect()
 }
 
 /// The last part of a dotted name.

@@ -37,6 +37,7 @@ pub fn ideal() -> Device {
         gemm_overhead: Seconds::ZERO,
         gemm_table: Vec::new(),
         gemm_loaded: None,
+        gemm_accumulate: None,
         gemm_library: None,
         engines: CopyEngines {
             peer: u32::MAX,

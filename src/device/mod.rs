@@ -286,6 +286,9 @@ pub struct Device {
     /// Share of its arithmetic rate that a GEMM keeps under continuous load, against a GPU that rested
     /// [0–1]; `None` where it was not measured.
     pub gemm_loaded: Option<f64>,
+    /// Bytes of C that take a GEMM a second longer when it accumulates onto them; `None` where that
+    /// was not measured: the memory traffic alone.
+    pub gemm_accumulate: Option<BytesPerSecond>,
     /// Measured GEMMs, empty where there are none.
     pub gemm_table: Vec<MeasuredGemm>,
     /// What is known of the GEMM library's choices, if anything.
@@ -328,6 +331,9 @@ impl Device {
         }
         if named(fields::LOADED) {
             self.gemm_loaded.get_or_insert(1.0);
+        }
+        if named(fields::ACCUMULATE) {
+            self.gemm_accumulate.get_or_insert(BytesPerSecond::INFINITE);
         }
     }
 

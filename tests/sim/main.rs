@@ -9,6 +9,7 @@ mod executed;
 mod golden;
 mod kernels;
 mod naive;
+mod operands;
 mod pcie;
 mod properties;
 mod published;

@@ -21,6 +21,7 @@ pub fn variants(lab: &Lab<'_>, book: &Book<'_>) -> Result<(), GpuError> {
         [512, 4096, 4096],
     ];
     let sms = lab.units[0].gpu.attributes().sms;
+    let mut more = Vec::new();
     let fewer = [8, 16, 32].map(|taken| sms.saturating_sub(taken).max(1));
     for shape in shapes.into_iter().take(if lab.quick { 1 } else { 4 }) {
         let [m, n, k] = shape;
@@ -53,6 +54,8 @@ pub fn variants(lab: &Lab<'_>, book: &Book<'_>) -> Result<(), GpuError> {
             }
         }
         let plain = median(&times[0]).unwrap_or(1.0);
+        let bytes = (m * n * DTYPE.size()) as f64;
+        more.extend(times[1].iter().map(|time| (time - plain) / bytes));
         for ((name, _), times) in all.iter().zip(&times) {
             book.times(&format!("{name} k{k}n{n}"), m as f64, times);
             let ratio = Estimate::median(times).map(|t| t.map(|t| t / plain));
@@ -61,6 +64,9 @@ pub fn variants(lab: &Lab<'_>, book: &Book<'_>) -> Result<(), GpuError> {
             }
         }
     }
+    // Seconds for each byte of C; an interval that reaches below 0 says that nothing is seen.
+    let each = Estimate::median(&more).filter(|each| each.low > 0.0);
+    book.fact("gemm.accumulate.rate", each.map(|e| e.map(f64::recip)));
     Ok(())
 }
 

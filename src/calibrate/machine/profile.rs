@@ -197,6 +197,12 @@ pub fn fields(facts: &Facts, base: &Device, latency: f64, kind: &str) -> Vec<Fie
         "measured",
         "8192³ on a GPU that rested over the same after a second of it on all GPUs",
     );
+    put(
+        "gemm.accumulate",
+        get("gemm.accumulate.rate"),
+        "measured",
+        "bytes of C over what accumulating GEMMs take longer",
+    );
     for (field, fact) in [
         ("peer", "p2p.engines"),
         ("h2d", "host.h2d.engines"),

@@ -127,6 +127,10 @@ impl Costs<'_> {
                         if cold {
                             time.seconds += time.cold;
                         }
+                        if let Some(rate) = self.device(gpu).gemm_accumulate.filter(|_| *accumulate)
+                        {
+                            time.seconds += self.schedule.bytes(out) as f64 / rate.get();
+                        }
                         (time, 1.0, start + time.overhead)
                     }
                 };
