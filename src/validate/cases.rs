@@ -111,7 +111,7 @@ fn path(machine: &Machine) -> Path {
 }
 
 /// Which groups are wanted.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct Selection {
     /// Parts of a group's name, of which it has one; empty: all groups.
     pub only: Vec<String>,

@@ -184,3 +184,42 @@ fn what_cannot_be_measured_is_refused_in_words() {
         "{text}"
     );
 }
+
+/// A table is judged by the experiment that it is of, and as a whole.
+#[test]
+fn a_table_of_another_experiment_is_refused() {
+    let table =
+        "--measured tests/data/validate/measured.csv --predicted tests/data/validate/predicted.csv";
+    let (code, text) = failure(&format!("validate {PILOT} {table}"));
+    assert_eq!(code, 3);
+    assert!(
+        text.contains("is a case of the experiment `h200-pair-pilot`"),
+        "{text}"
+    );
+    assert!(
+        text.contains("help: name the experiment that was measured"),
+        "{text}"
+    );
+    let own = "tests/data/validate/experiment.yaml";
+    let (code, text) = failure(&format!("validate {own} {table} --only ag-gemm/"));
+    assert_eq!(code, 2);
+    assert!(text.contains("a table is judged whole"), "{text}");
+}
+
+#[test]
+fn a_selection_holds_for_predictions_and_gpus_too() {
+    let predict = format!("validate {PILOT} -t h200-pair-calibrated --predict");
+    let lines = |text: &str| text.lines().count() - 1;
+    let some = stdout(&format!("{predict} --only gemm-rs/ --shard 1/2"));
+    assert!(some.lines().skip(1).all(|line| line.contains("gemm-rs/")));
+    assert!((1..lines(&stdout(&predict))).contains(&lines(&some)));
+    let none = stdout(&format!("validate {PILOT} --dry-run --shard 400/500"));
+    assert_eq!(none, "nothing to measure: none of 15 groups is left\n");
+    let one = json(&format!("validate {PILOT} --dry-run --gpus 1"));
+    let groups = one.as_array().unwrap();
+    assert!(
+        groups
+            .iter()
+            .all(|group| group["group"].as_str().unwrap().contains("on1/"))
+    );
+}

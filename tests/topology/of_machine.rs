@@ -41,6 +41,7 @@ fn what_has_no_profile_of_its_own_is_refused_in_words() {
     let folder = tempfile::tempdir().unwrap();
     let write = |name: &str, text: &str| fs::write(folder.path().join(name), text).unwrap();
     write("none.yaml", "name: none\n");
+    fs::write(folder.path().join("bytes.yaml"), b"name: \xff\n").unwrap();
     write("broken.yaml", "name: [\n");
     write(
         "wrong.yaml",
@@ -50,7 +51,9 @@ fn what_has_no_profile_of_its_own_is_refused_in_words() {
     let error = |gpu: &str| load(folder.path(), gpu).unwrap_err();
     for (gpu, message) in [
         ("{ of: h200-pear }", "did you mean `h200-pair`?"),
+        ("{ of: h200 }", "`h200` is a profile, not a machine"),
         ("{ of: ./absent.yaml }", "absent.yaml"),
+        ("{ of: ./bytes.yaml }", "`./bytes.yaml` has mistakes"),
         (
             "{ of: ./none.yaml }",
             "`./none.yaml` says nothing of its GPUs",

@@ -49,6 +49,12 @@ pub fn run(args: &ValidateArgs, wanted: &Wanted) -> Result<(), Failure> {
         ends_within(wanted, budget.as_secs_f64())?;
     }
     match args.output.format {
+        Format::Table if wanted.chosen.is_empty() => {
+            let count = wanted.groups.len();
+            args.output.draw(&format!(
+                "nothing to measure: none of {count} groups is left\n"
+            ))?;
+        }
         Format::Table => {
             let text = table(args, wanted) + &words(wanted);
             args.output.draw(&(text + &commands(args, wanted)))?;

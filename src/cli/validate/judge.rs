@@ -1,5 +1,6 @@
 //! Predicting an experiment's cases, and judging measured times by what was predicted.
 
+use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 
 use clap::Args;
@@ -16,7 +17,7 @@ use crate::report::figures::{Drawn, validation as figures};
 use crate::report::validation as report;
 use crate::topology::{self, Topology};
 use crate::validate::analysis::{Input, Validation, analyse};
-use crate::validate::cases::groups;
+use crate::validate::cases::{Selection, groups};
 use crate::validate::divergence::Divergence;
 use crate::validate::key::Case;
 use crate::validate::measure::tasks_beside as beside;
@@ -109,11 +110,22 @@ impl JudgeArgs {
     }
 }
 
-pub fn run(file: &Path, args: &JudgeArgs, output: &OutputArgs) -> Result<(), Failure> {
+pub fn run(
+    file: &Path,
+    args: &JudgeArgs,
+    selection: &Selection,
+    output: &OutputArgs,
+) -> Result<(), Failure> {
     let experiment = products::read(file)?;
     if args.predict {
-        let predictions = predictions(&experiment, args)?;
+        let predictions = predictions(&experiment, args, selection)?;
         return output.write(predictions.write().as_bytes());
+    }
+    if *selection != Selection::default() {
+        return Err(Failure::Usage(
+            "error: a table is judged whole\n  help: `--only` and `--shard` choose what is measured or predicted: leave them out"
+                .to_owned(),
+        ));
     }
     if let (Some(case), Some(path)) = (&args.case, &args.trace) {
         let tasks = read_tasks(args)?;
@@ -138,14 +150,21 @@ fn needed(args: &JudgeArgs) -> Result<Topology, Failure> {
 }
 
 /// What the model says of every case of the experiment.
-fn predictions(experiment: &Experiment, args: &JudgeArgs) -> Result<Predictions, Failure> {
+fn predictions(
+    experiment: &Experiment,
+    args: &JudgeArgs,
+    selection: &Selection,
+) -> Result<Predictions, Failure> {
     let topology = needed(args)?;
     let datasheet = topology::load(&args.datasheet, &[]).map_err(|error| Failure::input(&error))?;
     let parameters = args.model.load()?;
     let name = args.topology.as_deref().unwrap_or_default();
     let text = topology::text(name).map_err(|error| Failure::input(&error))?;
     let groups = groups(experiment)?;
-    let cases: Vec<Case> = groups.iter().flat_map(|planned| planned.cases()).collect();
+    let chosen = selection.of(&groups)?;
+    let cases: Vec<Case> = (chosen.iter())
+        .flat_map(|&index| groups[index].cases())
+        .collect();
     let dtype = cases
         .first()
         .map_or(DType::Bf16, |case| case.group.operator.dtype);
@@ -174,6 +193,7 @@ fn judge(experiment: &Experiment, args: &JudgeArgs, output: &OutputArgs) -> Resu
         )));
     }
     let measured = read(first)?;
+    is_of(experiment, &measured, first)?;
     let second = rest.first().map(read).transpose()?;
     let blind = args
         .predicted
@@ -182,7 +202,7 @@ fn judge(experiment: &Experiment, args: &JudgeArgs, output: &OutputArgs) -> Resu
     let blind = blind.transpose()?;
     let today = match (&args.topology, &blind) {
         (None, Some(_)) => None,
-        _ => Some(predictions(experiment, args)?),
+        _ => Some(predictions(experiment, args, &Selection::default())?),
     };
     let (predictions, today) = match (blind, today) {
         // The same numbers twice would say nothing.
@@ -215,6 +235,24 @@ fn judge(experiment: &Experiment, args: &JudgeArgs, output: &OutputArgs) -> Resu
         write_report(&found, &drawn, path, &experiment.file, args)?;
     }
     show(&found, args, output)
+}
+
+/// Refuses a table of another experiment's cases.
+fn is_of(experiment: &Experiment, measured: &[Row], path: &Path) -> Result<(), Failure> {
+    let groups = groups(experiment)?;
+    let cases = groups.iter().flat_map(|planned| planned.cases());
+    let planned: HashSet<String> = cases.map(|case| case.to_string()).collect();
+    let ours = |row: &Row| planned.contains(&row.case.to_string());
+    match measured.is_empty() || measured.iter().any(ours) {
+        true => Ok(()),
+        false => Err(Failure::Input(format!(
+            "error: none of the {} rows of `{}` is a case of the experiment `{}`\n  help: name the experiment that was measured; the table begins with `{}`",
+            measured.len(),
+            path.display(),
+            experiment.name,
+            measured[0].case
+        ))),
+    }
 }
 
 fn show(found: &Validation, args: &JudgeArgs, output: &OutputArgs) -> Result<(), Failure> {

@@ -98,7 +98,12 @@ struct Wanted {
 
 pub fn run(args: &ValidateArgs) -> Result<(), Failure> {
     if args.judge.is_wanted() {
-        return judge::run(&args.experiment, &args.judge, &args.output);
+        return judge::run(
+            &args.experiment,
+            &args.judge,
+            &args.selection(),
+            &args.output,
+        );
     }
     let wanted = Wanted::read(args)?;
     match args.dry_run {
@@ -106,6 +111,15 @@ pub fn run(args: &ValidateArgs) -> Result<(), Failure> {
         false => {
             wanted.fits()?;
             measure::run(args, &wanted)
+        }
+    }
+}
+
+impl ValidateArgs {
+    fn selection(&self) -> Selection {
+        Selection {
+            only: self.only.clone(),
+            shard: self.shard,
         }
     }
 }
@@ -118,11 +132,17 @@ impl Wanted {
             ..experiment.measure
         };
         let groups = groups(&experiment)?;
-        let selection = Selection {
-            only: args.only.clone(),
-            shard: args.shard,
-        };
-        let chosen = selection.of(&groups)?;
+        let mut chosen = args.selection().of(&groups)?;
+        if let Some(limit) = args.gpus.gpus {
+            let before = chosen.len();
+            chosen.retain(|&index| gpus_of(&groups[index]) <= limit);
+            if chosen.len() < before {
+                eprintln!(
+                    "note: {} of {before} groups need more than the GPUs of `--gpus {limit}` and are left out",
+                    before - chosen.len()
+                );
+            }
+        }
         let estimates = estimates(&experiment, &groups, &chosen);
         Ok(Self {
             experiment,
@@ -158,17 +178,23 @@ impl Wanted {
 
     /// GPUs that the chosen groups need.
     fn gpus(&self) -> u32 {
-        let highest = |&index: &usize| {
-            let placement = &self.groups[index].group.placement;
-            placement.iter().max().map_or(1, |gpu| gpu + 1)
-        };
-        self.chosen.iter().map(highest).max().unwrap_or(1)
+        let gpus = self
+            .chosen
+            .iter()
+            .map(|&index| gpus_of(&self.groups[index]));
+        gpus.max().unwrap_or(1)
     }
 
     /// Seconds of all chosen groups.
     fn seconds(&self) -> f64 {
         self.estimates.iter().map(|estimate| estimate.seconds).sum()
     }
+}
+
+/// GPUs that a group needs.
+fn gpus_of(planned: &Planned) -> u32 {
+    let placement = &planned.group.placement;
+    placement.iter().max().map_or(1, |gpu| gpu + 1)
 }
 
 fn estimates(experiment: &Experiment, groups: &[Planned], chosen: &[usize]) -> Vec<Estimate> {

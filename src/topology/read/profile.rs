@@ -7,7 +7,7 @@ use std::path::Path;
 use crate::device::{self, Device, DeviceError};
 use crate::input::yaml::{self, Node as Yaml, Value};
 use crate::input::{Diagnostic, Diagnostics, Fields};
-use crate::topology::embed;
+use crate::topology::{TopologyError, embed};
 
 /// The profile that `node` names or holds; a relative path starts at `base`, the directory of the
 /// topology file. Pushes a mistake where there is none.
@@ -56,9 +56,20 @@ fn of_machine(node: &Yaml, base: &Path, found: &mut Diagnostics) -> Option<Devic
     let text = match embed::text(&path) {
         Ok(text) => text,
         Err(error) => {
-            let words = error.to_string();
-            let (message, help) = words.split_once(": ").unwrap_or((&words, ""));
-            found.push(wrong(message.to_owned(), help));
+            found.push(match (&error, device::names().contains(&word)) {
+                (TopologyError::Invalid(text), _) => {
+                    wrong(format!("`{word}` has mistakes"), text.as_str())
+                }
+                (_, true) => wrong(
+                    format!("`{word}` is a profile, not a machine"),
+                    &format!("write `gpu: {word}`"),
+                ),
+                _ => {
+                    let words = error.to_string();
+                    let (message, help) = words.split_once(": ").unwrap_or((&words, ""));
+                    wrong(message.to_owned(), help)
+                }
+            });
             return None;
         }
     };
