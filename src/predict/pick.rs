@@ -43,18 +43,12 @@ impl Pick {
         })
     }
 
-    /// The settings of a fusion among which the selector chooses: those that comparisons try, of an
-    /// all-to-all the shards in one piece. In more pieces its peers take turns at the copy engines,
-    /// which the closed form does not follow.
+    /// The settings of a fusion among which the selector chooses: those that comparisons try.
     pub(super) fn settings(self, kind: Kind) -> Vec<Choice> {
         let tried = strategy::registry()
             .iter()
             .find(|s| s.name() == self.name());
-        let tried = match (self, tried) {
-            (_, None) => &[] as &[&str],
-            (Self::FusionAllToAll(_), _) => &[""],
-            (_, Some(strategy)) => strategy.tried(kind),
-        };
+        let tried = tried.map_or(&[] as &[&str], |strategy| strategy.tried(kind));
         let written = |setting: &&str| match setting.is_empty() {
             true => self.name().to_owned(),
             false => format!("{}:{setting}", self.name()),

@@ -129,6 +129,15 @@ impl Offer {
         form.seconds + form.steps * (self.alpha + self.beta * model.case.message)
     }
 
+    /// What is known at once: a fusion takes no less, the fitted overhead aside \[s\].
+    #[inline(always)]
+    pub fn least(&self, kernel: &Kernel) -> f64 {
+        match &self.form {
+            Prepared::AllToAll(all) => all.least(kernel),
+            Prepared::Rings(_) | Prepared::Sequential | Prepared::InterDecom => 0.0,
+        }
+    }
+
     /// A fusion with its shape; `None` for another strategy.
     #[inline(always)]
     pub fn fused(&self, kernel: &Kernel) -> Option<Longest> {

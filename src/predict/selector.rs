@@ -214,7 +214,8 @@ fn fused(
     let (mut floor, mut steps, mut limit) = (0.0, 0.0, selection.limit());
     for offer in offers {
         let step = offer.alpha + offer.beta * model.case.message;
-        if shard < offer.rows || floor + steps * step >= limit {
+        let least = greater(floor, offer.least(kernel)) * (1.0 - 1e-12);
+        if shard < offer.rows || least + steps * step >= limit {
             continue;
         }
         let longest = offer.fused(kernel)?;

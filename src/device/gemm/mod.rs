@@ -46,6 +46,7 @@
 
 mod curve;
 pub mod library;
+mod ln;
 mod table;
 #[cfg(test)]
 mod tests;

@@ -6,6 +6,7 @@
 //! weighted by 1/d², d the distance in (ln k, ln n), together with a factor of 1 weighted by
 //! [`PRIOR`]: far from all columns, and without points, the model stands alone.
 
+use super::ln::Ln;
 use crate::device::{DType, MeasuredGemm};
 
 /// Weight of the bare model between columns: that of a column at a ratio of 1.4 in k or n. Assumed:
@@ -34,6 +35,7 @@ pub(super) struct Columns {
     columns: Vec<(f64, f64, [f64; MOST_ROWS])>,
     /// The least factor there is: 1 or below.
     least: f64,
+    ln: Ln,
 }
 
 impl Columns {
@@ -43,6 +45,7 @@ impl Columns {
         let mut rows: Vec<u64> = points.iter().filter(of).map(|point| point.m).collect();
         rows.sort_unstable();
         rows.dedup();
+        let ln = Ln::default();
         let columns = points
             .chunk_by(|a, b| (a.dtype, a.k, a.n) == (b.dtype, b.k, b.n))
             .filter(|column| of(&&column[0]))
@@ -52,14 +55,15 @@ impl Columns {
                     *factor = along(column, *m as f64);
                 }
                 let (k, n) = (column[0].k as f64, column[0].n as f64);
-                (k.ln(), n.ln(), factors)
+                (ln.of(k), ln.of(n), factors)
             });
         let factors = points.iter().filter(of).map(|point| point.correction);
         Self {
             columns: columns.collect(),
             many: rows.len() > MOST_ROWS,
             least: factors.fold(1.0, f64::min),
-            rows: rows.into_iter().map(|m| (m as f64).ln()).collect(),
+            rows: rows.into_iter().map(|m| ln.of(m as f64)).collect(),
+            ln,
         }
     }
 
@@ -85,7 +89,7 @@ impl Columns {
         if self.columns.is_empty() || self.many {
             return (!self.many).then_some([1.0; MOST_ROWS]);
         }
-        let (ln_k, ln_n) = (k.ln(), n.ln());
+        let (ln_k, ln_n) = (self.ln.of(k), self.ln.of(n));
         let mut weights = PRIOR;
         let mut factors = [PRIOR; MOST_ROWS];
         for (at_k, at_n, column) in &self.columns {
@@ -113,7 +117,7 @@ impl Columns {
         let (Some(&first), Some(&last)) = (self.rows.first(), self.rows.last()) else {
             return 1.0;
         };
-        let m = m.ln().clamp(first, last);
+        let m = self.ln.of(m).clamp(first, last);
         let above = self.rows.iter().filter(|row| **row < m).count().max(1);
         let (Some(&upper), Some(&end)) = (self.rows.get(above), factors.get(above)) else {
             return factors[above - 1];

@@ -1,7 +1,7 @@
 //! `fusion-alltoall`: every pair of ranks exchanges directly while one GEMM kernel runs.
 //!
 //! Tm is the exchange's last arrival (all pairs, as many at once as there are copy engines, under
-//! the fan-out curves of the links), in n − 1 steps. GEMM+RS has one group before the first copy,
+//! the fan-out curves of the links), in n − 1 steps; in pieces, the peers take turns. GEMM+RS has one group before the first copy,
 //! and the owner's sum after the last arrival; GEMM+AR then sends the sums to everyone.
 
 use super::fusion::{Frame, Kernel};
@@ -24,8 +24,9 @@ pub(in crate::predict) struct AllToAll {
     /// Shards to everyone, or parts to their owners; its last arrival.
     exchange: Exchange,
     last: Edge,
-    /// Starting a copy, those of one peer behind one another \[s\].
+    /// Starting a copy, and handing over to the next of one peer \[s\].
     start: f64,
+    lane: f64,
     /// A rank's part of all tiles, and a chunk's.
     part: f64,
     chunk: f64,
@@ -33,32 +34,32 @@ pub(in crate::predict) struct AllToAll {
     first: f64,
     leaves: f64,
     flag: f64,
-    copy: f64,
     /// The owner's sum and what follows, and the sums' way to everyone alone.
     after: Edge,
     back: Edge,
     /// Handing over the sum \[s\].
     sum: f64,
+    /// Where everyone gets the sums: the host with their copies too, the last of which is on its way
+    /// after all are handed over.
+    host: Option<(Frame, Edge)>,
 }
 
-/// The fusion in one setting; `None` where there are too many ranks.
+/// The fusion in one setting; `None` where the exchange of so many ranks and pieces is not known.
 pub(in crate::predict) fn new(site: &Site, net: &Network, setting: Setting) -> Option<AllToAll> {
-    if !net.gather.known() {
-        return None;
-    }
+    let (gather, scatter) = net.exchanges(setting.chunks)?;
     let (c, n) = (&site.costs, site.ranks);
     let gathers = site.kind == Kind::AgGemm;
     let everyone = site.kind == Kind::GemmAr;
     let copies = (n - 1.0) * setting.parts;
-    let start = c.copy_start.get() + (setting.parts - 1.0) * (c.copy_start.get() + c.lane.get());
-    let exchange = if gathers { &net.gather } else { &net.scatter };
+    let (start, lane) = (c.copy_start.get(), c.lane.get());
+    let exchange = if gathers { gather } else { scatter };
     let none = Edge {
         latency: 0.0,
         per_byte: 0.0,
     };
     let back = match everyone {
         true => {
-            let gather = net.gather.line(c.copy_start.get());
+            let gather = gather.line(start, lane);
             Edge {
                 latency: c.stream_flag.get() + gather.latency,
                 ..gather
@@ -71,15 +72,15 @@ pub(in crate::predict) fn new(site: &Site, net: &Network, setting: Setting) -> O
         frame: Frame::new(site, copies, if gathers { copies } else { 2.0 * copies }),
         gathers,
         stages: site.terms.stages,
-        last: exchange.line(start),
+        last: exchange.line(start, lane),
         exchange: exchange.clone(),
         start,
+        lane,
         part: site.part,
         chunk: site.part * setting.part,
         first: c.submit_kernel.get() + c.submit_copy.get(),
         leaves: c.stream_flag.get(),
         flag: c.kernel_flag.get(),
-        copy: c.copy_start.get(),
         after: Edge {
             latency: sum.latency + back.latency,
             per_byte: sum.per_byte + back.per_byte,
@@ -89,10 +90,24 @@ pub(in crate::predict) fn new(site: &Site, net: &Network, setting: Setting) -> O
             true => site.submits(0.0, 1.0, copies),
             false => 0.0,
         },
+        // Scattered copies wait and signal, the sum waits for each and signals, copies of it wait.
+        host: everyone.then(|| {
+            let frame = Frame::new(site, 2.0 * copies, 4.0 * copies + 1.0);
+            (frame, gather.piece(start))
+        }),
     })
 }
 
 impl AllToAll {
+    /// AG+GEMM takes no less than the last arrival \[s\].
+    #[inline(always)]
+    pub fn least(&self, kernel: &Kernel) -> f64 {
+        match self.gathers {
+            true => self.first + self.last.at(kernel.shard) * self.frame.counted,
+            false => 0.0,
+        }
+    }
+
     #[inline]
     pub fn form<P: Pipeline>(&self, kernel: &Kernel) -> P {
         let (shard, steps) = (kernel.shard, self.frame.steps);
@@ -118,11 +133,11 @@ impl AllToAll {
             // The shard that holds the kernel up most with the groups from it on, or the last one with
             // a wave.
             let group = kernel.group(self.chunk);
-            let (offset, arrival) = self.exchange.holds_up(shard, self.start, part);
+            let (offset, arrival) = self.exchange.holds_up(shard, (self.start, self.lane), part);
             let rest = greater((self.frame.ranks - offset) * part, all + group - arrival);
             let form = self.frame.begin::<P>(kernel, 0.0);
             let form = form.with("links", self.first, arrival, offset, self.flag + rest);
-            return (self.frame).with_host(form, self.copy + self.flag + group);
+            return (self.frame).with_host(form, self.start + self.flag + group);
         }
         let after = self.after.at(shard);
         // The groups leave one after another as they are computed; one wave may take longer than all.
@@ -138,6 +153,10 @@ impl AllToAll {
             rest + self.leaves + after,
         );
         // The sum is handed over after all copies and waits for each.
-        self.frame.with_host(form, self.sum + after)
+        let form = self.frame.with_host(form, self.sum + after);
+        match &self.host {
+            Some((frame, last)) => frame.with_host(form, last.at(shard)),
+            None => form,
+        }
     }
 }

@@ -4,10 +4,15 @@
 //! follow from [`super::share`] and are constant between two ends of transfers, so times are
 //! proportional to the bytes of a shard and are worked out once, for one byte.
 //!
-//! A GEMM whose groups of tiles are sent as they finish paces the exchange: the transfer of offset i
-//! begins no earlier than p·max(i, w), w the groups that one wave of tiles finishes together. A slow
-//! pace keeps transfers apart, so that fan-out curves cost nothing; a fast one or a long wave piles
-//! them up. [`Exchange::paced`] looks the last arrival up by p and w.
+//! In c pieces of every shard, each peer has a lane of its own and its pieces take their turn at the
+//! engines behind those of the others: all shards are on their way at once, and the last pieces of
+//! all come at the end. A reader that takes up one shard after another waits for the last piece of the
+//! first almost as long as for that of the last.
+//!
+//! A GEMM whose groups of tiles are sent as they finish paces the exchange: piece j of offset i
+//! begins no earlier than p·max(i − 1 + (j + 1)/c, w), w the groups that one wave of tiles finishes
+//! together. A slow pace keeps transfers apart, so that fan-out curves cost nothing; a fast one or a
+//! long wave piles them up. [`Exchange::paced`] looks the last arrival up by p and w.
 
 use super::Edge;
 use super::share::{Flow, Sharing};
@@ -18,6 +23,9 @@ use crate::topology::route::Router;
 /// Beyond this many ranks the exchange is not worked out.
 const MOST: usize = 64;
 
+/// Pieces of a shard that it is worked out for beside one: what comparisons try.
+pub(super) const PIECES: u32 = 4;
+
 /// Range of paces tried, in units of a transfer alone. Faster ones pile up as the fastest does.
 const PACES: (f64, f64) = (1.0 / 64.0, 4.0);
 /// Beyond this many ranks fewer are tried: the exchange takes longer to work out.
@@ -26,11 +34,16 @@ const MANY: usize = 16;
 /// All pairs at once, times per byte of a shard.
 #[derive(Clone, Debug, Default)]
 pub(in crate::predict) struct Exchange {
-    /// (offset, transfers that come before it on its engine and itself, arrival on the slowest
-    /// rank [s/byte]); only those that no earlier offset's arrival exceeds.
+    /// (shards before it in the reader's order, the own one included; transfers that come before it on
+    /// its engine and itself; arrival on the slowest rank [s/byte]); only those that no earlier one's
+    /// arrival exceeds.
     arrivals: Vec<(f64, f64, f64)>,
     /// Transfers that a rank starts one after another on one engine.
     rounds: f64,
+    /// Whether they are of one lane, which hands over from one to the next.
+    one_lane: bool,
+    /// Part of a shard that a piece is.
+    part: f64,
     /// Last arrival of all \[s/byte\].
     last: f64,
     /// Greatest latency of a way \[s\].
@@ -42,23 +55,33 @@ pub(in crate::predict) struct Exchange {
     alone: f64,
 }
 
+/// What is exchanged.
+#[derive(Copy, Clone, Debug)]
+pub(super) struct Of {
+    /// A rank sends to those after it (scatter), else to those before it (gather).
+    pub onward: bool,
+    /// Whether a GEMM may pace it.
+    pub paced: bool,
+    /// Pieces of a shard.
+    pub pieces: u32,
+}
+
 impl Exchange {
-    /// Of the ranks on `gpus`; `onward`: a rank sends to those after it (scatter), else to those
-    /// before it (gather); `paced`: whether a GEMM may pace it.
+    /// Of the ranks on `gpus`.
     pub(super) fn new(
         sharing: &mut Sharing<'_>,
         router: &mut Router<'_>,
         gpus: &[u32],
-        onward: bool,
-        paced: bool,
+        of: Of,
     ) -> Result<Self, String> {
         let n = gpus.len();
-        if n > MOST {
+        let pieces = of.pieces as usize;
+        if n * pieces > MOST {
             return Ok(Self::default());
         }
         let mut flows: Vec<Vec<Flow>> = Vec::with_capacity(n);
         for (rank, &from) in gpus.iter().enumerate() {
-            let peer = |offset: usize| match onward {
+            let peer = |offset: usize| match of.onward {
                 true => (rank + offset) % n,
                 false => (rank + n - offset) % n,
             };
@@ -66,27 +89,29 @@ impl Exchange {
             flows.push(one.collect::<Result<_, _>>()?);
         }
         let engines = gpus.iter().map(|gpu| sharing.engines(*gpu)).min();
-        let engines = engines.unwrap_or(1).clamp(1, n as u32) as usize;
-        let (landed, latency) = perform(sharing, &flows, engines, (0.0, 1.0));
-        let last = landed.iter().copied().fold(0.0, f64::max);
+        let engines = engines.unwrap_or(1).clamp(1, n as u32 - 1) as usize;
         let mut exchange = Self {
-            arrivals: Vec::new(),
-            rounds: ((n - 1) as f64 / engines as f64).ceil(),
-            last,
-            latency,
-            waves: Table::default(),
-            alone: 0.0,
+            rounds: (((n - 1) * pieces) as f64 / engines as f64).ceil(),
+            one_lane: engines == n - 1,
+            part: 1.0 / pieces as f64,
+            ..Self::default()
         };
+        let (landed, latency) = perform(sharing, &flows, (engines, pieces), (0.0, 1.0));
+        exchange.latency = latency;
+        exchange.last = landed.iter().copied().fold(0.0, f64::max);
         let mut latest = 0.0;
         for (at, &time) in landed.iter().enumerate() {
             if time > latest * (1.0 + 1e-9) {
                 latest = time;
-                let round = (at / engines + 1) as f64;
-                exchange.arrivals.push(((at + 1) as f64, round, time));
+                let (lane, piece) = (at / pieces, at % pieces);
+                // Lanes take turns: before it come all lanes' earlier pieces and this round's.
+                let before = match exchange.one_lane {
+                    true => piece,
+                    false => (piece * (n - 1) + lane) / engines,
+                };
+                let shards = 1.0 + at as f64 * exchange.part;
+                exchange.arrivals.push((shards, (before + 1) as f64, time));
             }
-        }
-        if !paced {
-            return Ok(exchange);
         }
         let alone = |flow: &Flow, sharing: &mut Sharing<'_>| {
             let rates = sharing.rates(&[flow]);
@@ -97,12 +122,22 @@ impl Exchange {
             slowest = slowest.max(alone(flow, sharing));
         }
         exchange.alone = slowest;
+        if !of.paced {
+            return Ok(exchange);
+        }
         let all = (n - 1) as f64;
-        let (fine, coarse) = if n > MANY { (1, 0) } else { (3, 2) };
-        let (waves, paces) = (Axis::new(coarse, (1.0, all)), Axis::new(fine, PACES));
+        let (fine, coarse) = match (n > MANY, pieces) {
+            (true, _) => (1, 0),
+            (false, 1) => (3, 2),
+            (false, _) => (2, 1),
+        };
+        let (waves, paces) = (
+            Axis::new(coarse, (exchange.part, all)),
+            Axis::new(fine, PACES),
+        );
         exchange.waves = Table::new(waves, paces, |together, pace| {
             let pace = pace * slowest;
-            let (landed, _) = perform(sharing, &flows, engines, (pace, together));
+            let (landed, _) = perform(sharing, &flows, (engines, pieces), (pace, together));
             landed.into_iter().fold(0.0, f64::max) - all * pace
         });
         Ok(exchange)
@@ -113,32 +148,48 @@ impl Exchange {
         self.rounds > 0.0
     }
 
-    /// When the last of shards of `bytes` is there, `start` being what starting a copy costs \[s\].
+    /// When the last of shards of `bytes` is there, each in one piece, `start` being what starting a
+    /// copy costs \[s\].
     pub fn last(&self, bytes: f64, start: f64) -> f64 {
-        self.line(start).at(bytes)
+        self.line(start, 0.0).at(bytes)
     }
 
-    /// The same as a line over the bytes of a shard.
-    pub fn line(&self, start: f64) -> Edge {
+    /// When the last piece is there over the bytes of a shard, starting a copy taking `start` and
+    /// handing over in a lane `lane` \[s\].
+    pub fn line(&self, start: f64, lane: f64) -> Edge {
         Edge {
-            latency: self.rounds * (start + self.latency),
+            latency: self.starts(self.rounds, start, lane),
             per_byte: self.last,
         }
     }
 
-    /// The arrival that delays a reader most who takes `group` seconds for every shard, in the order
-    /// of the offsets: (offset, when it is there \[s\]).
+    /// The slowest piece alone over the bytes of a shard.
+    pub fn piece(&self, start: f64) -> Edge {
+        Edge {
+            latency: start + self.latency,
+            per_byte: self.alone * self.part,
+        }
+    }
+
+    /// Starting so many copies, the ways' latency included \[s\].
     #[inline]
-    pub fn holds_up(&self, bytes: f64, start: f64, group: f64) -> (f64, f64) {
-        let one = start + self.latency;
+    fn starts(&self, rounds: f64, start: f64, lane: f64) -> f64 {
+        let between = if self.one_lane { lane } else { 0.0 };
+        rounds * (start + self.latency) + (rounds - 1.0) * between
+    }
+
+    /// The arrival that delays a reader most who takes `group` seconds for every shard, in the order
+    /// of the offsets: (shards before it, when it is there \[s\]).
+    #[inline]
+    pub fn holds_up(&self, bytes: f64, (start, lane): (f64, f64), group: f64) -> (f64, f64) {
         let mut worst = f64::NEG_INFINITY;
         let mut found = (0.0, 0.0);
-        for &(offset, round, per_byte) in &self.arrivals {
-            let time = round * one + per_byte * bytes;
-            let late = time - offset * group;
+        for &(before, round, per_byte) in &self.arrivals {
+            let time = self.starts(round, start, lane) + per_byte * bytes;
+            let late = time - before * group;
             if late > worst {
                 worst = late;
-                found = (offset, time);
+                found = (before, time);
             }
         }
         found
@@ -151,49 +202,63 @@ impl Exchange {
         let rest = (self.waves).at(wave / group, group / (bytes * self.alone));
         // Copies started while others flow are hidden; a pile of them is started in rounds.
         let one = start + self.latency;
+        let group = group * self.part;
         let rounds = greater(self.rounds * one - (self.rounds - 1.0) * group, one);
         rounds + rest * bytes
     }
 }
 
-/// Lets every transfer of one byte run, the one of offset i released at pace · max(i, together): when
-/// the shards of each offset are there on the slowest rank \[s\], and the greatest latency \[s\].
+/// Lets every transfer of one byte run in `pieces` on `engines` of each rank, piece j of offset i
+/// released at pace · max(i − 1 + (j + 1)/pieces, together): when the pieces of each offset are there
+/// on the slowest rank \[s\], and the greatest latency \[s\].
 fn perform(
     sharing: &mut Sharing<'_>,
     flows: &[Vec<Flow>],
-    engines: usize,
+    (engines, pieces): (usize, usize),
     (pace, together): (f64, f64),
 ) -> (Vec<f64>, f64) {
     let n = flows.len();
-    // (rank, offset − 1, bytes left) of the running ones.
+    let part = 1.0 / pieces as f64;
+    // (rank, place, bytes left) of the running ones.
     let mut running: Vec<(usize, usize, f64)> = Vec::new();
-    let mut next = vec![0; n];
+    // By rank and offset: the next piece, and since when it could begin.
+    let release = |place: usize| ((place + 1) as f64 * part).max(together) * pace;
+    let first = |lane: usize| (0, release(lane * pieces));
+    let mut lanes: Vec<Vec<(usize, f64)>> = vec![(0..n - 1).map(first).collect(); n];
     let mut busy = vec![0; n];
-    let mut landed = vec![0f64; n - 1];
+    let mut landed = vec![0f64; (n - 1) * pieces];
     let (mut now, mut latency) = (0.0, 0f64);
     loop {
-        let mut release = f64::INFINITY;
-        for (rank, next) in next.iter_mut().enumerate() {
-            while *next < n - 1 && busy[rank] < engines {
-                let at = ((*next + 1) as f64).max(together) * pace;
+        let mut soon = f64::INFINITY;
+        for (rank, lanes) in lanes.iter_mut().enumerate() {
+            while busy[rank] < engines {
+                // Who could begin first, of equals the first.
+                let open = lanes
+                    .iter()
+                    .enumerate()
+                    .filter(|(_, (next, _))| *next < pieces);
+                let Some((lane, &(next, at))) = open.min_by(|a, b| a.1.1.total_cmp(&b.1.1)) else {
+                    break;
+                };
                 if at > now * (1.0 + 1e-12) {
-                    release = release.min(at);
+                    soon = soon.min(at);
                     break;
                 }
-                running.push((rank, *next, 1.0));
+                running.push((rank, lane * pieces + next, part));
                 busy[rank] += 1;
-                *next += 1;
+                // Until it has landed.
+                lanes[lane].1 = f64::INFINITY;
             }
         }
         if running.is_empty() {
-            if release.is_infinite() {
+            if soon.is_infinite() {
                 return (landed, latency);
             }
-            now = release;
+            now = soon;
             continue;
         }
         let active: Vec<&Flow> = (running.iter())
-            .map(|&(rank, at, _)| &flows[rank][at])
+            .map(|&(rank, at, _)| &flows[rank][at / pieces])
             .collect();
         let edges: Vec<_> = (active.iter().zip(sharing.rates(&active)))
             .map(|(flow, rate)| flow.at(rate))
@@ -204,7 +269,7 @@ fn perform(
             .fold(latency, f64::max);
         let time = (running.iter().zip(&edges))
             .map(|((.., left), edge)| left * edge.per_byte)
-            .fold(release - now, f64::min);
+            .fold(soon - now, f64::min);
         now += time;
         let mut place = 0;
         running.retain_mut(|(rank, at, left)| {
@@ -214,6 +279,7 @@ fn perform(
             if over {
                 landed[*at] = landed[*at].max(now);
                 busy[*rank] -= 1;
+                lanes[*rank][*at / pieces] = (*at % pieces + 1, now.max(release(*at + 1)));
             } else {
                 *left -= time / per_byte;
             }

@@ -12,6 +12,8 @@ mod library;
 mod share;
 mod table;
 
+use exchange::{Of, PIECES};
+
 pub(super) use exchange::Exchange;
 pub(super) use library::Library;
 
@@ -106,6 +108,8 @@ pub(super) struct Network {
     /// Every pair of ranks: shards to everyone, parts to their owners.
     pub gather: Exchange,
     pub scatter: Exchange,
+    /// The same with every shard in [`PIECES`] pieces.
+    cut: [Exchange; 2],
     /// The message from rank 0 to rank 1.
     pub message: Edge,
     library: [Option<Library>; 4],
@@ -171,14 +175,36 @@ impl Network {
                 *place = Some(one);
             }
         }
+        let mut exchange = |onward, pieces| {
+            let paced = onward && contention;
+            let of = Of {
+                onward,
+                paced,
+                pieces,
+            };
+            Exchange::new(&mut sharing, &mut router, placement, of)
+        };
         Ok(Self {
             ring,
             pair,
-            gather: Exchange::new(&mut sharing, &mut router, placement, false, false)?,
-            scatter: Exchange::new(&mut sharing, &mut router, placement, true, contention)?,
+            gather: exchange(false, 1)?,
+            scatter: exchange(true, 1)?,
+            cut: [exchange(false, PIECES)?, exchange(true, PIECES)?],
             message,
             library,
         })
+    }
+
+    /// Shards to everyone and parts to their owners, in so many pieces each; `None` where that was not
+    /// worked out.
+    pub fn exchanges(&self, pieces: u32) -> Option<(&Exchange, &Exchange)> {
+        let [gather, scatter] = &self.cut;
+        let found = match pieces {
+            1 => (&self.gather, &self.scatter),
+            PIECES => (gather, scatter),
+            _ => return None,
+        };
+        found.0.known().then_some(found)
     }
 
     /// A library collective; `None` for an all-to-all of too many ranks.

@@ -86,7 +86,7 @@ impl Curve {
         if let Some(library) = listed(device, dtype) {
             curve.table = table::Columns::default();
             curve.fill = 0.0;
-            let factor = library.least() / library.best();
+            let factor = 1.0 / library.best();
             let [arithmetic, memory, least] = library.bounds();
             curve.least = factor * 2.0 / (device.rate(dtype)? * arithmetic);
             curve.least_overhead = factor * overhead * least;
@@ -99,16 +99,19 @@ impl Curve {
     #[inline]
     pub fn at(&self, n: u64, k: u64) -> Column<'_> {
         let factors = self.table.blend(n as f64, k as f64);
+        let library = listed(&self.device, self.dtype);
+        let place = library.map(|library| library.place(n, k));
         Column {
             curve: self,
             n,
             k,
-            factor: match &factors {
-                Some(factors) => self.table.least_of(factors),
-                None => self.table.least(),
+            factor: match (&factors, library.zip(place.as_ref())) {
+                (_, Some((library, place))) => library.least(place),
+                (Some(factors), None) => self.table.least_of(factors),
+                (None, None) => self.table.least(),
             },
             factors,
-            place: listed(&self.device, self.dtype).map(|library| library.place(n, k)),
+            place,
         }
     }
 

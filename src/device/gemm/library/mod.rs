@@ -24,6 +24,7 @@
 //!
 //! Measured points correct it: see `near`.
 
+mod floor;
 mod near;
 #[cfg(test)]
 mod tests;
@@ -31,6 +32,7 @@ mod tests;
 use super::{GemmTime, wave};
 use crate::device::{DType, Device};
 use crate::units::{BytesPerSecond, Seconds};
+use floor::Floor;
 use near::Measured;
 pub(super) use near::Place;
 
@@ -270,9 +272,14 @@ impl Library {
         let own = all().any(|(_, a)| a.align == align);
         let fits = |a: &Algorithm| !own || a.align == align;
         let any = all().any(|(place, a)| fits(a) && met(place));
+        let floor = Floor::new(self, device, rate, shape, sms);
         let mut best: Option<(u16, Modelled)> = None;
         for (place, algorithm) in all().filter(|(_, a)| fits(a)) {
             if any && !met(place) {
+                continue;
+            }
+            // Most are seen to be too slow at once.
+            if best.is_some_and(|(_, best)| floor.of(algorithm) > best.seconds) {
                 continue;
             }
             let time = self.one(device, rate, shape, *algorithm, sms);

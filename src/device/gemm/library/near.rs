@@ -36,8 +36,9 @@ pub(super) struct Measured {
     align: [u32; 2],
     ln_n: f64,
     ln_k: f64,
-    /// By m.
+    /// By m, and the least of their corrections.
     rows: Vec<Row>,
+    least: f64,
 }
 
 #[derive(Copy, Clone, Debug, PartialEq)]
@@ -87,13 +88,17 @@ impl Library {
                 algorithm,
             };
             match self.columns.last_mut() {
-                Some(column) if (column.n, column.k) == (n, k) => column.rows.push(row),
+                Some(column) if (column.n, column.k) == (n, k) => {
+                    column.least = column.least.min(row.correction);
+                    column.rows.push(row);
+                }
                 _ => self.columns.push(Measured {
                     n,
                     k,
                     align: self.aligns(n, k),
                     ln_n: (n as f64).ln(),
                     ln_k: (k as f64).ln(),
+                    least: row.correction,
                     rows: vec![row],
                 }),
             }
@@ -121,17 +126,19 @@ impl Library {
             near: [(f64::INFINITY, 0); NEAREST],
             count: 0,
         };
+        // Columns are in the order of the measured points.
+        let exact = (self.columns).binary_search_by_key(&(k, n), |column| (column.k, column.n));
+        if let Ok(at) = exact {
+            place.near[0] = (0.0, at);
+            place.count = 1;
+            return place;
+        }
         let [own, rows] = self.aligns(n, k);
         let any = self.columns.iter().any(|column| column.align[0] == own);
         for (at, column) in self.columns.iter().enumerate() {
             let [all, of_k] = column.align;
             if any && all != own {
                 continue;
-            }
-            if (column.n, column.k) == (n, k) {
-                place.near[0] = (0.0, at);
-                place.count = 1;
-                return place;
             }
             let other = if of_k == rows { 0.0 } else { ROWS };
             let distance = (column.ln_n - ln_n).powi(2) + (column.ln_k - ln_k).powi(2) + other;
@@ -146,10 +153,11 @@ impl Library {
         place
     }
 
-    /// The least correction there is, 1 or below.
-    pub(in crate::device::gemm) fn least(&self) -> f64 {
-        let rows = self.columns.iter().flat_map(|column| &column.rows);
-        rows.map(|row| row.correction).fold(0.0, f64::min).exp()
+    /// No rows of a place take less than this part of the model, 1 or below.
+    pub(in crate::device::gemm) fn least(&self, place: &Place) -> f64 {
+        let near = place.near[..place.count].iter();
+        let least = near.map(|&(_, at)| self.columns[at].least);
+        least.fold(0.0, f64::min).exp()
     }
 
     /// ln of the factor on the model.

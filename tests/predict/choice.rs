@@ -1,0 +1,152 @@
+//! The selector against the evaluation of everything.
+
+use std::sync::LazyLock;
+
+use duet::device::DType;
+use duet::operator::{Kind, Operator};
+use duet::predict::{Machine, Parameters, Pick, Selection, Selector, Terms};
+use duet::strategy;
+use proptest::prelude::*;
+
+use super::{SHAPES, machine};
+
+#[test]
+fn the_selector_is_the_least_of_the_forms() {
+    let (_, machine) = machine("a6000-pairs-8", 8);
+    let (terms, none) = (Terms::default(), Parameters::default());
+    // Also rows that are too few for pieces of shards, or that only GEMM+AR can cut.
+    let odd = [
+        (8, 4096, 1 << 20),
+        (8, 1 << 20, 4096),
+        (24, 1 << 20, 4096),
+        (100, 65536, 8192),
+        (1032, 65536, 65536),
+        (7, 65536, 8192),
+    ];
+    let all = SHAPES.map(|(m, hidden)| (m, 4 * hidden, hidden));
+    for kind in [Kind::AgGemm, Kind::GemmRs, Kind::GemmAr] {
+        let selector = Selector::new(&machine, kind, DType::Bf16, &terms, &none);
+        for (m, n, k) in all.into_iter().chain(odd) {
+            let chosen = selector.choose(m, n, k);
+            let Ok(operator) = Operator::gemm(kind, m, n, k, 8, DType::Bf16) else {
+                assert_eq!(chosen.seconds, f64::INFINITY);
+                continue;
+            };
+            let all = naive(&machine, &operator);
+            let least = &all[0];
+            agrees(&chosen, &all).unwrap_or_else(|why| panic!("{operator}: {why}"));
+            let choice = strategy::parse(&least.1).unwrap();
+            assert!(Pick::offers(kind, &choice), "{choice}");
+        }
+    }
+}
+
+/// Every strategy's best setting by evaluating each in full: (seconds, name), the fastest first.
+fn naive(machine: &Machine, operator: &Operator) -> Vec<(f64, String)> {
+    let fused = |name: &str| -> Vec<String> {
+        let pieces: &[u32] = match (name, operator.kind) {
+            ("fusion-ring", Kind::AgGemm) => &[1, 2, 4],
+            ("fusion-ring", _) => &[2, 4],
+            _ => &[1, 4],
+        };
+        let written = |chunks| format!("{name}:chunks={chunks}");
+        pieces.iter().map(written).collect()
+    };
+    let cut = (1..=12).map(|power| format!("interdecom:d={}", 1u32 << power));
+    let strategies = [
+        vec!["sequential".to_owned()],
+        fused("fusion-ring"),
+        fused("fusion-double-ring"),
+        fused("fusion-alltoall"),
+        cut.collect(),
+    ];
+    let (terms, none) = (Terms::default(), Parameters::default());
+    let best = |settings: &Vec<String>| {
+        let times = settings.iter().filter_map(|text| {
+            let choice = strategy::parse(text).unwrap();
+            let found = machine.predict(operator, &choice, &terms, &none).ok()?;
+            Some((found.seconds, choice.to_string()))
+        });
+        times.min_by(|a, b| a.0.total_cmp(&b.0))
+    };
+    let mut all: Vec<_> = strategies.iter().filter_map(best).collect();
+    all.sort_by(|a, b| a.0.total_cmp(&b.0));
+    all
+}
+
+/// Whether the selector names the first two of `all` with their times and margin; of those that
+/// differ by rounding only it may name either.
+fn agrees(chosen: &Selection, all: &[(f64, String)]) -> Result<(), String> {
+    let near = |a: f64, b: f64| (a - b).abs() <= 1e-12 * b.abs();
+    let same = |found: Option<(Pick, f64)>, place: usize| {
+        let want = all.get(place);
+        let name = found.map(|(pick, _)| pick.to_string());
+        let ties = |time: f64| all.iter().filter(|(other, _)| near(*other, time)).count() > 1;
+        let right = match (found, want) {
+            (None, None) => true,
+            (Some((_, time)), Some((least, strategy))) => {
+                near(time, *least)
+                    && (name.as_deref() == Some(strategy)
+                        || ties(time)
+                        || settings_tie(name.as_deref(), strategy))
+            }
+            _ => false,
+        };
+        match right {
+            true => Ok(()),
+            false => Err(format!("{name:?} {found:?} for {want:?} among {all:?}")),
+        }
+    };
+    same(Some((chosen.pick, chosen.seconds)), 0)?;
+    same(chosen.runner_up, 1)?;
+    let margin = all.get(1).map_or(0.0, |next| next.0 / all[0].0 - 1.0);
+    match (chosen.margin - margin).abs() <= 1e-11 {
+        true => Ok(()),
+        false => Err(format!("margin {} for {margin}", chosen.margin)),
+    }
+}
+
+/// Whether both are one strategy, whose settings then take equally long.
+fn settings_tie(name: Option<&str>, other: &str) -> bool {
+    let strategy = |text: &str| text.split(':').next().unwrap_or_default().to_owned();
+    name.map(strategy) == Some(strategy(other))
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 64, ..ProptestConfig::default() })]
+
+    /// Bounds and short cuts leave out nothing that would have been named.
+    #[test]
+    fn a_choice_is_that_of_evaluating_everything(
+        name in prop::sample::select(vec![
+            "a6000-pairs-8", "h200-nvswitch-8", "h200-pair-calibrated", "rtx4090-pcie-8",
+        ]),
+        kind in prop::sample::select(vec![Kind::AgGemm, Kind::GemmRs, Kind::GemmAr]),
+        m in (1u64..64, 0u32..11).prop_map(|(rows, power)| rows << power),
+        n in 1u64..400,
+        k in 1u64..400,
+        grain in prop::sample::select(vec![1, 8, 64]),
+    ) {
+        let (_, machine) = MACHINES.iter().find(|(known, _)| *known == name).unwrap();
+        let ranks = machine.ranks();
+        let whole = |x: u64| x * grain * u64::from(ranks);
+        let (m, n, k) = (m * u64::from(ranks), whole(n), whole(k));
+        let operator = Operator::gemm(kind, m, n, k, ranks, DType::Bf16).unwrap();
+        let (terms, none) = (Terms::default(), Parameters::default());
+        let selector = Selector::new(machine, kind, DType::Bf16, &terms, &none);
+        let found = agrees(&selector.choose(m, n, k), &naive(machine, &operator));
+        prop_assert!(found.is_ok(), "{name} {operator}: {}", found.unwrap_err());
+    }
+}
+
+/// Machines of the property, built once.
+static MACHINES: LazyLock<Vec<(&str, Machine)>> = LazyLock::new(|| {
+    let names = [
+        ("a6000-pairs-8", 8),
+        ("h200-nvswitch-8", 8),
+        ("h200-pair-calibrated", 2),
+        ("rtx4090-pcie-8", 8),
+    ];
+    let built = |(name, tp)| (name, machine(name, tp).1);
+    names.into_iter().map(built).collect()
+});
