@@ -57,9 +57,15 @@ pub(super) fn slots(device: &mut Device) -> Vec<(String, Slot<'_>)> {
             all.push((name.to_owned(), Slot::Time(time)));
         }
     }
-    for (name, stated) in device.beside.fields() {
+    let (rates, shares) = device.beside.fields();
+    for (name, stated) in rates {
         if let Some(rate) = stated {
             all.push((name.to_owned(), Slot::Rate(rate)));
+        }
+    }
+    for (name, stated) in shares {
+        if let Some(share) = stated {
+            all.push((name.to_owned(), Slot::Share(share)));
         }
     }
     for (dtype, peak) in &mut device.peak {
@@ -168,7 +174,12 @@ pub(super) const ACCUMULATE: &str = "gemm.accumulate";
 /// Names of the numbers that a profile may leave out.
 pub(super) fn optional() -> Vec<&'static str> {
     let costs = MoreCosts::default().fields().map(|(name, _)| name);
-    let beside = Beside::default().fields().map(|(name, _)| name);
+    let mut beside = Beside::default();
+    let (rates, shares) = beside.fields();
+    let beside = rates
+        .map(|(name, _)| name)
+        .into_iter()
+        .chain(shares.map(|(name, _)| name));
     let all = costs.into_iter().chain(beside);
     all.chain([LOADED, ACCUMULATE]).collect()
 }

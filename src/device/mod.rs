@@ -309,7 +309,7 @@ pub struct Device {
     pub costs: Costs,
     /// The collective library.
     pub library: Library,
-    /// What GEMMs lose to copies beside them.
+    /// What GEMMs, and copies and collectives beside them, lose.
     pub beside: Beside,
 }
 
@@ -324,9 +324,15 @@ impl Device {
                 slot.get_or_insert(Seconds::ZERO);
             }
         }
-        for (name, slot) in self.beside.fields() {
+        let (rates, shares) = self.beside.fields();
+        for (name, slot) in rates {
             if named(name) {
                 slot.get_or_insert(BytesPerSecond::INFINITE);
+            }
+        }
+        for (name, slot) in shares {
+            if named(name) {
+                slot.get_or_insert(1.0);
             }
         }
         if named(fields::LOADED) {

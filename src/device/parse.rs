@@ -122,7 +122,10 @@ pub fn read(node: &Node, found: &mut Diagnostics) -> Option<Device> {
                 gemms::read(section, &mut device, found);
                 stated(section, &mut device);
             }
-            "library" => efficiencies(section, &mut device, found),
+            "library" => {
+                efficiencies(section, &mut device, found);
+                stated(section, &mut device);
+            }
             "costs" | "copies" => stated(section, &mut device),
             _ => {}
         }

@@ -1,33 +1,49 @@
-//! GEMMs that copies slow: their speed is what the copies leave of it, by the rates of the moment.
+//! GEMMs that copies slow, and collectives that GEMMs slow, by the rates of the moment.
 //!
-//! Rates are solved first, as if GEMMs were not slowed; what copies then take is the use of a resource
+//! A GEMM's speed is what the copies leave of it; a collective's is the share that it keeps, while a GEMM
+//! runs on the GPU of any of its members.
+//!
+//! Rates are solved first, as if nothing were slowed; what copies then take is the use of a resource
 //! of each GPU, and its GEMMs' own bounds become 1 − use of what they were. A GEMM that is slowed frees
 //! memory bandwidth, if any was short, so all is solved once more.
 //!
 //! ```text
 //! T' = T / (1 − Σ rᵢ/Rᵢ)     a GEMM of T beside copies of constant rates rᵢ that outlast it
+//! T' = T / s                 a collective of T that keeps s beside a GEMM that outlasts it
 //! ```
+
+use smallvec::SmallVec;
 
 use super::engine::Engine;
 use super::fluid::FlowId;
+use crate::schedule::{Member, Work};
 
 /// Least speed of a GEMM, of its own.
 const LEAST: f64 = 0.01;
 
-/// A running GEMM.
-#[derive(Copy, Clone, Debug)]
+/// What is slowed.
+#[derive(Clone, Debug)]
+enum What {
+    /// A GEMM on a GPU.
+    Gemm(u32),
+    /// A collective on GPUs, and its speed beside GEMMs.
+    Collective(Vec<u32>, f64),
+}
+
+/// A running flow that is slowed at times.
+#[derive(Clone, Debug)]
 struct Running {
     flow: FlowId,
-    gpu: u32,
+    what: What,
     /// Its bound by itself, and as it is.
     own: f64,
     now: f64,
 }
 
-/// GEMMs that run, where copies slow any.
+/// What runs and is slowed at times, on machines where anything is.
 #[derive(Debug, Default)]
 pub(super) struct Slowed {
-    /// Whether copies slow GEMMs on this machine.
+    /// Whether anything is slowed on this machine.
     any: bool,
     running: Vec<Running>,
 }
@@ -56,14 +72,34 @@ impl Slowed {
 impl Engine<'_> {
     /// The flow of a task begins with its own bound.
     pub fn slows(&mut self, task: u32, flow: FlowId, bound: f64) {
-        if self.slowed.any && self.costs.gemm_shape(task).is_some() {
-            self.slowed.running.push(Running {
-                flow,
-                gpu: self.costs.gpu(task),
-                own: bound,
-                now: bound,
-            });
+        if !self.slowed.any {
+            return;
         }
+        let what = match self.schedule.tasks[task as usize].work {
+            Work::Compute(_) if self.costs.gemm_shape(task).is_some() => {
+                What::Gemm(self.costs.gpu(task))
+            }
+            Work::Collective(id) if self.options.terms.contention => {
+                let collective = &self.schedule.collectives[id.index()];
+                let beside = &self.costs.device(self.costs.gpu(task)).beside;
+                let Some(keeps) = beside.collectives[collective.kind as usize] else {
+                    return;
+                };
+                let gpu = |member: &Member| self.schedule.placement[usize::from(member.rank.0)];
+                let gpus = collective.members.iter().map(gpu).collect();
+                let alone = (self.usages.iter()).fold(bound, |least, usage| {
+                    least.min(self.costs.machine.capacity(usage.resource) / usage.per_unit)
+                });
+                What::Collective(gpus, alone * keeps)
+            }
+            _ => return,
+        };
+        self.slowed.running.push(Running {
+            flow,
+            what,
+            own: bound,
+            now: bound,
+        });
     }
 
     /// Changes the own bound of a flow.
@@ -75,12 +111,27 @@ impl Engine<'_> {
         self.fluid.set_bound(flow, bound);
     }
 
-    /// Gives GEMMs the bounds that copies leave them, whose rates are solved; says whether any is new.
+    /// Gives what is slowed the bounds that the others leave it, whose rates are solved; says whether any
+    /// is new.
     pub fn slow(&mut self) -> bool {
         let mut any = false;
+        let gemms: SmallVec<[u32; 8]> = (self.slowed.running.iter())
+            .filter_map(|running| match running.what {
+                What::Gemm(gpu) => Some(gpu),
+                What::Collective(..) => None,
+            })
+            .collect();
         for running in &mut self.slowed.running {
-            let taken = self.fluid.usage(self.costs.machine.beside(running.gpu));
-            let bound = running.own * (1.0 - taken).max(LEAST);
+            let bound = match &running.what {
+                What::Gemm(gpu) => {
+                    let taken = self.fluid.usage(self.costs.machine.beside(*gpu));
+                    running.own * (1.0 - taken).max(LEAST)
+                }
+                What::Collective(gpus, slow) if gpus.iter().any(|gpu| gemms.contains(gpu)) => {
+                    running.own.min(*slow)
+                }
+                What::Collective(..) => running.own,
+            };
             if bound != running.now {
                 running.now = bound;
                 self.fluid.set_bound(running.flow, bound);

@@ -190,6 +190,11 @@ impl<'t> Machine<'t> {
         self.add(base as u32 + gpu, per_unit, out);
     }
 
+    /// The capacity of a resource, one flow on it [per second].
+    pub fn capacity(&self, resource: u32) -> f64 {
+        self.capacity[resource as usize]
+    }
+
     /// What copies take of the GEMMs of a GPU is the use of this resource.
     pub fn beside(&self, gpu: u32) -> u32 {
         let base = self.links + self.topology.shared.len() + self.topology.gpus.len();

@@ -10,7 +10,8 @@ use std::sync::Arc;
 use duet::device::{self, Beside, DType, Device, Tile, gemm::gemm};
 use duet::operator::{Kind, Operator};
 use duet::schedule::{
-    Builder as ScheduleBuilder, Compute, GemmKernel, Lane, Mover, Rank, Schedule, TaskId,
+    Builder as ScheduleBuilder, CollectiveKind, CollectiveLibrary, Compute, Dep, GemmKernel, Lane,
+    Mover, Rank, Schedule, Slice, TaskId,
 };
 use duet::sim::{Options, Terms, simulate};
 use duet::topology::Topology;
@@ -42,7 +43,7 @@ fn gpu() -> Device {
         beside: Beside {
             sent: Some(BytesPerSecond::of(SENT)),
             received: Some(BytesPerSecond::of(RECEIVED)),
-            host: None,
+            ..Beside::default()
         },
         ..device::ideal()
     }
@@ -55,25 +56,30 @@ fn pair(device: Device) -> Topology {
     b.build()
 }
 
+/// A product of square matrices.
+fn square(b: &mut ScheduleBuilder, rank: Rank, side: u32) -> Compute {
+    let mut whole = |name: &str| {
+        let tensor = b.tensor(name, side, side, 1);
+        let buffer = b.scratch(name, tensor, rank, side, side, 1);
+        b.whole(buffer)
+    };
+    Compute::Gemm {
+        a: whole("A"),
+        b: whole("B"),
+        out: whole("C"),
+        accumulate: false,
+        kernel: GemmKernel::Library,
+        sms: 0,
+    }
+}
+
 /// A GEMM of each rank beside copies of so many rows of 1 KiB from it, one behind another.
 fn schedule(copies: [&[u32]; 2], mover: Mover) -> (Schedule, [TaskId; 2]) {
     let side = GEMM as u32;
     let op = Operator::gemm(Kind::AgGemm, GEMM, GEMM, GEMM, 2, DType::Bf16).unwrap();
     let mut b = ScheduleBuilder::new(op, "GEMMs and copies", vec![0, 1]);
     let gemms = [Rank(0), Rank(1)].map(|rank| {
-        let mut square = |name: &str| {
-            let tensor = b.tensor(name, side, side, 1);
-            let buffer = b.scratch(name, tensor, rank, side, side, 1);
-            b.whole(buffer)
-        };
-        let product = Compute::Gemm {
-            a: square("A"),
-            b: square("B"),
-            out: square("C"),
-            accumulate: false,
-            kernel: GemmKernel::Library,
-            sms: 0,
-        };
+        let product = square(&mut b, rank, side);
         b.compute(rank, Lane(0), None, product, &[])
     });
     for (rank, rows) in [Rank(0), Rank(1)].into_iter().zip(copies) {
@@ -152,6 +158,52 @@ fn what_slows_nothing() {
     let [end, _] = ends([&[1000], &[]], engine, greedy, &Options::default());
     let copied = 1000.0 * 1024.0 / RATE;
     assert_close(end, time + 0.99 * copied, EXACT);
+}
+
+/// A collective that keeps 3/5 of its speed beside GEMMs: T/0.6 beside those that outlast it, and
+/// T + 0.4·g beside those that end after g.
+#[test]
+fn a_collective_beside_gemms() {
+    let (time, keeps) = (alone(), 0.6);
+    let run = |rows: u32, collectives: [Option<f64>; 4]| {
+        let side = GEMM as u32;
+        let op = Operator::gemm(Kind::AgGemm, GEMM, GEMM, GEMM, 2, DType::Bf16).unwrap();
+        let mut b = ScheduleBuilder::new(op, "GEMMs and a collective", vec![0, 1]);
+        let ranks = [Rank(0), Rank(1)];
+        for rank in ranks {
+            let product = square(&mut b, rank, side);
+            b.compute(rank, Lane(0), None, product, &[]);
+        }
+        let tensor = b.tensor("X", 2 * rows, 512, 1);
+        let members: Vec<(Rank, Slice, Slice, &[Dep])> = ranks
+            .into_iter()
+            .map(|rank| {
+                let part = b.scratch("X", tensor, rank, rows, 512, 1);
+                let all = b.scratch("Y", tensor, rank, 2 * rows, 512, 1);
+                (rank, b.whole(part), b.whole(all), &[][..])
+            })
+            .collect();
+        let (gather, ring) = (CollectiveKind::AllGather, CollectiveLibrary::Ring);
+        let tasks = b.collective(gather, ring, 0, Lane(1), &members);
+        let device = Device {
+            beside: Beside {
+                collectives,
+                ..Beside::default()
+            },
+            ..gpu()
+        };
+        let timeline = simulate(&b.finish(), &pair(device), &Options::default()).unwrap();
+        timeline.spans[tasks[0].index()].end
+    };
+    for rows in [1_u32 << 10, 1 << 20] {
+        let whole = f64::from(rows) * 1024.0 / RATE;
+        let expected = match whole / keeps < time {
+            true => whole / keeps,
+            false => whole + (1.0 - keeps) * time,
+        };
+        assert_close(run(rows, [Some(keeps), None, None, None]), expected, EXACT);
+        assert_close(run(rows, [None, Some(keeps), None, None]), whole, EXACT);
+    }
 }
 
 proptest! {

@@ -11,6 +11,7 @@
 //! run              = kernel.first − kernel.each                      a sample of nothing
 //! run_graph        = order.graph at no kernels
 //! beside           = rate / (1 − 1/slowed)                           what copies leave a GEMM
+//! library.beside   = 1 / crowd.KIND.SIZE.collective                  what a GEMM leaves a collective
 //! ```
 
 use super::estimate::Estimate;
@@ -159,7 +160,18 @@ fn beside(facts: &Facts) -> Vec<Field> {
             how,
         })
     };
-    all.into_iter().filter_map(field).collect()
+    let collectives = ["all-gather", "reduce-scatter", "all-reduce"].map(|kind| {
+        let sizes = ["8MiB", "64MiB"].map(|size| get(&format!("crowd.{kind}.{size}.collective")));
+        let slowed = mean(&sizes.into_iter().flatten().collect::<Vec<_>>());
+        Some(Field {
+            name: format!("library.beside_{}", kind.replace('-', "_")),
+            value: slowed?.map(|slowed| slowed.max(1.0).recip()),
+            kind: "measured",
+            how: "collectives of 8 and 64 MiB of each member with a GEMM that outlasts them",
+        })
+    });
+    let rates = all.into_iter().filter_map(field);
+    rates.chain(collectives.into_iter().flatten()).collect()
 }
 
 #[cfg(test)]
@@ -172,6 +184,8 @@ mod tests {
             ("p2p.each", 2.4e-6),
             ("p2p.bandwidth", 400e9),
             ("between.record", 0.3e-6),
+            ("crowd.reduce-scatter.8MiB.collective", 1.5),
+            ("crowd.reduce-scatter.64MiB.collective", 1.7),
             ("host.d2h.start", 11e-6),
             ("host.h2d.start", 10e-6),
             ("host.next", 4.9e-6),
@@ -195,6 +209,10 @@ mod tests {
         };
         close("copy_next", 2.4e-6 - 4096.0 / 400e9 - 0.4e-6 - 0.5e-6);
         close("event_record", 0.3e-6);
+        let kept = found
+            .iter()
+            .find(|f| f.name == "library.beside_reduce_scatter");
+        assert!((kept.unwrap().value.value - 1.0 / 1.6).abs() < 1e-12);
         close("host_copy_start", 10.5e-6 - 3e-6 - 0.4e-6 - 0.5e-6);
         close("host_copy_next", 4.9e-6 - 0.4e-6 - 0.5e-6);
         close("flag_local", 4.5e-6);
