@@ -127,7 +127,8 @@ fn stretches(group: &Group, sms: u32, settings: &[Setting]) -> Vec<f64> {
     settings.iter().map(of).collect()
 }
 
-/// The first `count` of a ranking, with at most two tiles of each strategy, so that many are tried.
+/// The first `count` of a ranking, with at most two tiles of each strategy with its parameters, and of each
+/// strategy as many as are half of all, so that the simulator's errors of one kind do not fill the list.
 pub fn shortlist(ranking: &Ranking, count: usize) -> Vec<Ranked> {
     const TILES: usize = 2;
     let mut list: Vec<Ranked> = Vec::new();
@@ -136,7 +137,14 @@ pub fn shortlist(ranking: &Ranking, count: usize) -> Vec<Ranked> {
             other.setting.strategy == ranked.setting.strategy
                 && other.setting.products == ranked.setting.products
         };
-        if list.len() < count && list.iter().filter(alike).count() < TILES {
+        let kin = |other: &&Ranked| {
+            let name = |ranked: &Ranked| ranked.setting.strategy.strategy().name();
+            name(other) == name(ranked) && other.setting.products == ranked.setting.products
+        };
+        let room = list.len() < count
+            && list.iter().filter(alike).count() < TILES
+            && list.iter().filter(kin).count() < count.div_ceil(2);
+        if room {
             list.push(ranked.clone());
         }
     }

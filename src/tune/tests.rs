@@ -62,6 +62,9 @@ fn fast_tiles_and_overlap_come_first_and_shortlists_are_mixed() {
             .iter()
             .filter(|r| r.setting.strategy == ranked.setting.strategy);
         assert!(same.count() <= 4);
+        let name = |r: &Ranked| (r.setting.strategy.strategy().name(), r.setting.products);
+        let kin = list.iter().filter(|r| name(r) == name(ranked));
+        assert!(kin.count() <= 4);
     }
 }
 
