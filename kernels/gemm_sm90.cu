@@ -237,7 +237,7 @@ __device__ void store(const Gemm &gemm, const Layout &at, u32 rank, u32 group)
                 find(walk);
         }
         // The sums of the next tile may not be there yet, and others may wait for this one.
-        const bool later = ACCUMULATE && piece + 1 == pieces;
+        const bool later = ACCUMULATE && gemm.gate.bands && piece + 1 == pieces;
         auto prepare_next = [&] {
             stores_read();
             prepare(gemm, at, group, turn % 2, x + turn % pieces * 64, y);

@@ -1,5 +1,7 @@
 //! `duet tune`: the fastest setting for shapes, by simulation and measurement.
 
+use std::collections::BTreeMap;
+use std::fmt::Write;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -20,10 +22,11 @@ use crate::gpu::env::Machine as Host;
 use crate::gpu::exec::Machine;
 use crate::gpu::heat::WARM;
 use crate::gpu::tiles::{Family, Tile};
-use crate::report::grid::{Grid, Paint, paint};
+use crate::input::Fingerprint;
+use crate::report;
 use crate::topology::{self, Topology};
 use crate::tune::{
-    How, Ranking, Store, StoreError, Tried, Tuned, measure, rank, settings, shortlist,
+    How, Ranked, Store, StoreError, Tried, Tuned, measure, rank, settings, shortlist,
 };
 use crate::validate::cases::{Selection, groups};
 use crate::validate::key::Group;
@@ -56,9 +59,9 @@ pub struct TuneArgs {
     /// Show the simulator's order and measure nothing
     #[arg(long)]
     dry_run: bool,
-    /// Whose tiles are simulated in a dry run
-    #[arg(long, value_enum, value_name = "CORES", default_value = "sm90")]
-    cores: Cores,
+    /// Whose tiles are simulated in a dry run [default: sm90 where the GPU is a Hopper by its name]
+    #[arg(long, value_enum, value_name = "CORES")]
+    cores: Option<Cores>,
     /// How many settings of a shape are measured, or shown
     #[arg(long, value_name = "N", default_value = "8", value_parser = clap::value_parser!(u32).range(1..=100))]
     best: u32,
@@ -163,39 +166,62 @@ fn wanted(args: &TuneArgs) -> Result<Vec<Wanted>, Failure> {
     Ok(all)
 }
 
-fn ranked(wanted: &Wanted, tiles: &[Tile]) -> (usize, Ranking) {
+/// A shape before anything is measured, with the short list of its ranking.
+fn ranked(args: &TuneArgs, wanted: &Wanted, machine: &str, tiles: &[Tile]) -> (Tuned, Vec<Ranked>) {
     let settings = settings(&wanted.group.operator, tiles);
     let ranking = rank(&wanted.group, &wanted.topology, &settings, &|| ());
-    (settings.len(), ranking)
+    let mut reasons: BTreeMap<String, u32> = BTreeMap::new();
+    for (_, reason) in &ranking.skipped {
+        *reasons.entry(reason.clone()).or_default() += 1;
+    }
+    let mut hash = Fingerprint::default();
+    // Hashing cannot fail.
+    let _ = write!(hash, "{} {:?}", env!("CARGO_PKG_VERSION"), wanted.topology);
+    let tuned = Tuned {
+        group: wanted.group.to_string(),
+        machine: machine.to_owned(),
+        rounds: args.rounds,
+        model: hash.to_string(),
+        searched: settings.len() as u32,
+        skipped: reasons.into_iter().collect(),
+        tried: Vec::new(),
+    };
+    (tuned, shortlist(&ranking, args.best as usize))
+}
+
+/// The tiles of a machine that is not there.
+fn tiles_of(topology: &Topology, cores: Option<Cores>) -> Vec<Tile> {
+    let name = topology.device(0).name.to_ascii_lowercase();
+    let is = |names: &[&str]| names.iter().any(|part| name.contains(part));
+    match cores {
+        Some(Cores::Sm90) => Tile::of(Family::Sm90, SHARED[0]),
+        Some(Cores::Sm80) => Tile::of(Family::Sm80, SHARED[1]),
+        None if is(&["h100", "h200", "h800", "h20"]) => Tile::of(Family::Sm90, SHARED[0]),
+        // Neither has the tensor cores.
+        None if is(&["mi300", "v100"]) => Vec::new(),
+        None => Tile::of(Family::Sm80, SHARED[1]),
+    }
 }
 
 /// The simulator's order alone.
 fn dry(args: &TuneArgs, wanted: &[Wanted]) -> Result<(), Failure> {
-    let tiles = match args.cores {
-        Cores::Sm90 => Tile::of(Family::Sm90, SHARED[0]),
-        Cores::Sm80 => Tile::of(Family::Sm80, SHARED[1]),
-    };
     let progress = Progress::new(wanted.len(), "simulating");
     let mut all = Vec::with_capacity(wanted.len());
     for wanted in wanted {
-        let (searched, ranking) = ranked(wanted, &tiles);
-        let tried = shortlist(&ranking, args.best as usize);
+        let tiles = tiles_of(&wanted.topology, args.cores);
+        let (tuned, list) = ranked(args, wanted, &wanted.topology.name, &tiles);
+        let tried = list.iter().map(|ranked| Tried {
+            setting: ranked.setting.to_string(),
+            predicted: ranked.predicted,
+            measured: None,
+            p10: None,
+            p90: None,
+            reason: None,
+        });
         all.push(Tuned {
-            group: wanted.group.to_string(),
-            machine: wanted.topology.name.clone(),
             rounds: 0,
-            searched: searched as u32,
-            tried: tried
-                .iter()
-                .map(|ranked| Tried {
-                    setting: ranked.setting.to_string(),
-                    predicted: ranked.predicted,
-                    measured: None,
-                    p10: None,
-                    p90: None,
-                    reason: None,
-                })
-                .collect(),
+            tried: tried.collect(),
+            ..tuned
         });
         progress.step();
     }
@@ -232,21 +258,13 @@ fn tune(args: &TuneArgs, wanted: &[Wanted]) -> Result<(), Failure> {
     let progress = Progress::new(wanted.len(), "tuning");
     let mut all = Vec::with_capacity(wanted.len());
     for wanted in wanted {
-        let group = wanted.group.to_string();
-        let (searched, ranking) = ranked(wanted, &tiles);
-        let list = shortlist(&ranking, args.best as usize);
-        let tuned = match store.get(&group, &name, args.rounds, list.len()) {
+        let (tuned, list) = ranked(args, wanted, &name, &tiles);
+        let tuned = match store.get(&tuned, list.len()) {
             Some(known) => known.clone(),
             None => {
                 let step = |what: String| watchdog.step(what, using.limit() * 4 + ASIDE);
                 let tried = measure(&machine, &wanted.group, &wanted.topology, &list, how, &step)?;
-                let tuned = Tuned {
-                    group,
-                    machine: name.clone(),
-                    rounds: args.rounds,
-                    searched: searched as u32,
-                    tried,
-                };
+                let tuned = Tuned { tried, ..tuned };
                 store.keep(tuned.clone())?;
                 tuned
             }
@@ -266,82 +284,9 @@ fn show(args: &TuneArgs, all: &[Tuned]) -> Result<(), Failure> {
             "dry_run": args.dry_run,
             "groups": all.iter().map(Tuned::json).collect::<Vec<_>>(),
         })),
-        Format::Csv => args.output.write(csv(all).as_bytes()),
-        Format::Table => args.output.draw(&table(args, all)),
+        Format::Csv => args.output.write(report::tune::csv(all).as_bytes()),
+        Format::Table => args
+            .output
+            .draw(&report::tune::table(all, &args.output.look())),
     }
-}
-
-fn csv(all: &[Tuned]) -> String {
-    let mut text = "group,machine,rank,setting,predicted_s,measured_s,p10_s,p90_s\n".to_owned();
-    for tuned in all {
-        for (at, tried) in tuned.tried.iter().enumerate() {
-            let number = |x: Option<f64>| x.map(|x| x.to_string()).unwrap_or_default();
-            text += &format!(
-                "{},{},{},\"{}\",{},{},{},{}\n",
-                tuned.group,
-                tuned.machine,
-                at + 1,
-                tried.setting,
-                tried.predicted,
-                number(tried.measured),
-                number(tried.p10),
-                number(tried.p90)
-            );
-        }
-    }
-    text
-}
-
-fn table(args: &TuneArgs, all: &[Tuned]) -> String {
-    let micros = |seconds: Option<f64>| match seconds {
-        Some(seconds) => format!("{:.1} µs", 1e6 * seconds),
-        None => "·".to_owned(),
-    };
-    let mut text = String::new();
-    for tuned in all {
-        let mut grid = Grid::default()
-            .right("", 0)
-            .left("setting", 0)
-            .right("simulated", 0)
-            .right("measured", 0);
-        let best = tuned.best().map(|(at, ..)| at);
-        for (at, tried) in tuned.tried.iter().enumerate() {
-            let measured = match (&tried.reason, tried.measured) {
-                (Some(_), _) => paint("cannot", Paint::Dim),
-                (None, time) if best == Some(at) => paint(&micros(time), Paint::Good),
-                (None, time) => micros(time),
-            };
-            grid.row(vec![
-                (at + 1).to_string(),
-                tried.setting.clone(),
-                micros(Some(tried.predicted)),
-                measured,
-            ]);
-        }
-        text += &format!(
-            "{} on {}, {} settings simulated\n",
-            tuned.group, tuned.machine, tuned.searched
-        );
-        text += &grid.draw(&args.output.look());
-        if let (Some((at, tried, _)), Some(regret)) = (tuned.best(), tuned.regret()) {
-            text += &format!(
-                "best: {}, number {} of the simulator, whose first choice takes {:.1} % more\n",
-                tried.setting,
-                at + 1,
-                100.0 * regret
-            );
-        }
-        text.push('\n');
-    }
-    let regrets: Vec<f64> = all.iter().filter_map(Tuned::regret).collect();
-    if regrets.len() > 1 {
-        let mean = regrets.iter().sum::<f64>() / regrets.len() as f64;
-        let hits = regrets.iter().filter(|&&regret| regret <= 0.0).count();
-        text += &format!(
-            "the simulator's first choice is the fastest in {hits} of {} shapes and takes {:.1} % more in the mean\n",
-            regrets.len(),
-            100.0 * mean
-        );
-    }
-    text
 }

@@ -22,6 +22,7 @@ pub mod simulation;
 pub mod table;
 pub mod topology;
 pub mod trace;
+pub mod tune;
 pub mod validation;
 
 pub use crate::experiment::judge::Verification;

@@ -2,7 +2,8 @@
 //! ([`lowered`]), enqueued beforehand, the compute lanes of a GPU's ranks in one queue.
 
 use super::{LaunchMode, Options, SimError, Streams, Submission, simulate};
-use crate::schedule::lowered::{self, lower};
+use crate::schedule::lowered;
+use crate::schedule::verify::GpuSms;
 use crate::schedule::{Schedule, TaskId};
 use crate::timeline::{Bound, Cause, Span, Timeline};
 use crate::topology::Topology;
@@ -38,9 +39,18 @@ pub fn executed(
     topology: &Topology,
     how: &Executed,
 ) -> Result<Timeline, SimError> {
-    let lowered = lower(schedule, &how.lowered);
+    let lowered = lowered::fitting(schedule, &how.lowered, &|gpu| sms(topology, gpu));
     let timeline = simulate(&lowered.schedule, topology, &how.options())?;
     Ok(of_original(timeline, &lowered.origin, schedule.tasks.len()))
+}
+
+/// SMs of a GPU, as the verifier asks for them.
+pub fn sms(topology: &Topology, gpu: u32) -> GpuSms {
+    let device = topology.device(gpu);
+    GpuSms {
+        total: device.sms,
+        collective: device.library.sms,
+    }
 }
 
 /// Spans by task of the original: from the first start to the last end of what it became.

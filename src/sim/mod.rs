@@ -34,7 +34,7 @@ mod queue;
 mod staging;
 mod waits;
 
-pub use executed::{Executed, executed};
+pub use executed::{Executed, executed, sms};
 pub use explain::{Evaluation, evaluate, unsplit_gemm};
 
 use crate::device::DType;

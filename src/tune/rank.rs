@@ -52,8 +52,7 @@ pub fn rank(
         options: executed(group, &settings[..settings.len().min(1)]).options(),
         verify_up_to: 0,
     };
-    let per_gpu = group.placement.len() as f64 / f64::from(group.gpus().max(1));
-    let product = trial.unsplit_gemm() * per_gpu;
+    let product = trial.unsplit_gemm();
     let sms = topology.device(0).sms;
     let stretch = stretches(group, sms, settings);
     // Tiles of one strategy share a simulation.

@@ -2,6 +2,7 @@
 
 use std::fmt;
 
+use crate::device::DType;
 use crate::gpu::campaign::products_name;
 use crate::gpu::plan::{Options, Products};
 use crate::gpu::tiles::Tile;
@@ -57,6 +58,11 @@ pub fn settings(operator: &Operator, tiles: &[Tile]) -> Vec<Setting> {
             tile: None,
         })
         .collect();
+    // Duet's kernels multiply 16-bit elements.
+    let tiles = match operator.dtype {
+        DType::Bf16 | DType::Fp16 => tiles,
+        _ => &[],
+    };
     for text in own() {
         let Ok(strategy) = strategy::parse(&text) else {
             continue;

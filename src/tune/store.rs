@@ -31,8 +31,12 @@ pub struct Tuned {
     /// Who measured: a file may hold several machines.
     pub machine: String,
     pub rounds: u32,
-    /// How many settings were simulated.
+    /// Who simulated: a hash of Duet's version and the machine's numbers.
+    pub model: String,
+    /// How many settings there are.
     pub searched: u32,
+    /// How many of them cannot be simulated, by reason.
+    pub skipped: Vec<(String, u32)>,
     /// Those measured, in the order of the simulator.
     pub tried: Vec<Tried>,
 }
@@ -67,7 +71,11 @@ impl Tuned {
             "group": self.group,
             "machine": self.machine,
             "rounds": self.rounds,
+            "model": self.model,
             "searched": self.searched,
+            "skipped": self.skipped.iter().map(|(reason, count)| json!({
+                "reason": reason, "count": count,
+            })).collect::<Vec<_>>(),
             "best": best.map(|(_, tried, _)| &tried.setting),
             "best_s": best.map(|(.., time)| time),
             "best_rank": best.map(|(at, ..)| at + 1),
@@ -97,12 +105,20 @@ impl Tuned {
                 reason: text(&value["reason"]),
             })
         };
+        let skip = |value: &Value| {
+            let count = u32::try_from(value["count"].as_u64()?).ok()?;
+            Some((text(&value["reason"])?, count))
+        };
         (value["schema"] == SCHEMA).then_some(())?;
+        // The first lines had neither.
+        let skipped = value["skipped"].as_array().map_or(&[][..], Vec::as_slice);
         Some(Self {
             group: text(&value["group"])?,
             machine: text(&value["machine"])?,
             rounds: u32::try_from(value["rounds"].as_u64()?).ok()?,
             searched: u32::try_from(value["searched"].as_u64()?).ok()?,
+            model: text(&value["model"]).unwrap_or_default(),
+            skipped: skipped.iter().map(skip).collect::<Option<_>>()?,
             tried: value["tried"]
                 .as_array()?
                 .iter()
@@ -176,12 +192,14 @@ impl Store {
         })
     }
 
-    /// What is known of a group on a machine, from at least as many rounds and settings.
-    pub fn get(&self, group: &str, machine: &str, rounds: u32, tried: usize) -> Option<&Tuned> {
+    /// What is known of the group and machine of `wanted` by the same model, from at least as many rounds and
+    /// `tried` settings.
+    pub fn get(&self, wanted: &Tuned, tried: usize) -> Option<&Tuned> {
         self.known.iter().rev().find(|known| {
-            known.group == group
-                && known.machine == machine
-                && known.rounds >= rounds
+            known.group == wanted.group
+                && known.machine == wanted.machine
+                && known.model == wanted.model
+                && known.rounds >= wanted.rounds
                 && known.tried.len() >= tried
         })
     }

@@ -73,7 +73,9 @@ fn tuned(group: &str, times: &[Option<f64>]) -> Tuned {
         group: group.to_owned(),
         machine: "m".to_owned(),
         rounds: 5,
+        model: "0".to_owned(),
         searched: 100,
+        skipped: vec![("no ring".to_owned(), 3)],
         tried: times
             .iter()
             .map(|&measured| Tried {
@@ -107,12 +109,18 @@ fn what_is_kept_is_read_again_and_a_torn_line_is_not() {
     let text = std::fs::read_to_string(&path).unwrap();
     std::fs::write(&path, &text[..text.len() - 9]).unwrap();
     let store = Store::open(&path, false).unwrap();
-    assert_eq!(store.get("one", "m", 5, 2), Some(&first));
-    assert_eq!(store.get("two", "m", 5, 1), None);
-    // Another machine, more rounds, more settings.
-    assert_eq!(store.get("one", "x", 5, 2), None);
-    assert_eq!(store.get("one", "m", 6, 2), None);
-    assert_eq!(store.get("one", "m", 5, 3), None);
+    assert_eq!(store.get(&first, 2), Some(&first));
+    assert_eq!(store.get(&tuned("two", &[]), 1), None);
+    // More settings; another machine, another model, more rounds.
+    assert_eq!(store.get(&first, 3), None);
+    let other = |change: fn(&mut Tuned)| {
+        let mut wanted = first.clone();
+        change(&mut wanted);
+        store.get(&wanted, 2).is_none()
+    };
+    assert!(other(|t| t.machine = "x".to_owned()));
+    assert!(other(|t| t.model = "1".to_owned()));
+    assert!(other(|t| t.rounds = 6));
     let left = std::fs::read_to_string(&path).unwrap();
     assert_eq!(left.lines().count(), 1);
     std::fs::write(&path, "{}\n").unwrap();

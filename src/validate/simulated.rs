@@ -88,7 +88,8 @@ pub(super) fn performed(
 ) -> Result<Option<Schedule>, String> {
     let written = written(subject, group, site)?;
     Ok(written.map(|(schedule, library)| {
-        lowered::lower(&schedule, &executed(group, library).lowered).schedule
+        let sms = |gpu: u32| sim::sms(site.topology, gpu);
+        lowered::fitting(&schedule, &executed(group, library).lowered, &sms).schedule
     }))
 }
 

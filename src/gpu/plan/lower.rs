@@ -68,17 +68,11 @@ pub fn lower(
     let limits = Limits { budget, sms: None };
     let verified = verify(schedule, &limits).map_err(LowerError::Schedule)?;
     let limits = Limits { budget, sms };
-    let mut alone = lowered::lower(schedule, &options.lowered());
-    let mut runs = verify(&alone.schedule, &limits);
-    if matches!(runs, Err(VerifyError::CanDeadlock { .. })) && !alone.schedule.launches.is_empty() {
-        // Kernels that wait hold their SMs; streams that wait hold none.
-        let apart = lowered::Options {
-            fuse: false,
-            ..options.lowered()
-        };
-        alone = lowered::lower(schedule, &apart);
-        runs = verify(&alone.schedule, &limits);
-    }
+    let alone = match sms {
+        Some(sms) => lowered::fitting(schedule, &options.lowered(), sms),
+        None => lowered::lower(schedule, &options.lowered()),
+    };
+    let runs = verify(&alone.schedule, &limits);
     let runs = runs.map_err(LowerError::Lowered)?;
     let yes = |v: &Verified| matches!(v, Verified::Yes { .. });
     let verified = yes(&verified) && yes(&runs);

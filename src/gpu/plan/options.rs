@@ -125,7 +125,10 @@ impl Options {
         lowered::Options {
             library: self.library != Library::Copies,
             local_blocks: self.local_blocks,
-            fuse: self.products == Products::Own && self.flags != Flags::Event,
+            // Copies through the host beside a kernel that holds all SMs were seen not to end.
+            fuse: self.products == Products::Own
+                && self.flags != Flags::Event
+                && self.path == Path::P2p,
             // In a graph copies wait for nodes, not for words in memory.
             tell: self.mode == Mode::Stream,
         }

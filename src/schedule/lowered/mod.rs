@@ -21,6 +21,7 @@ mod order;
 
 pub use clock::Clocks;
 
+use crate::schedule::verify::{GpuSms, Limits, VerifyError, verify};
 use crate::schedule::{
     Collective, CollectiveId, Compute, ComputeId, Dep, Lane, LaunchId, Member, Mover, Rank,
     Schedule, Slice, Task, TaskId, Via, Work,
@@ -85,6 +86,30 @@ pub fn lower(schedule: &Schedule, options: &Options) -> Lowered {
     Lowered {
         schedule: writer.out,
         origin: writer.origin,
+    }
+}
+
+/// The same, without kernels that wait where they could keep what they wait for from its SMs; `sms` are
+/// those of a GPU by its number. Real GPUs and simulations of them perform this.
+pub fn fitting(schedule: &Schedule, options: &Options, sms: &dyn Fn(u32) -> GpuSms) -> Lowered {
+    let fused = lower(schedule, options);
+    if fused.schedule.launches.is_empty() {
+        return fused;
+    }
+    let limits = Limits {
+        budget: Limits::BUDGET,
+        sms: Some(sms),
+    };
+    match verify(&fused.schedule, &limits) {
+        // Kernels that wait hold their SMs; streams that wait hold none.
+        Err(VerifyError::CanDeadlock { .. }) => lower(
+            schedule,
+            &Options {
+                fuse: false,
+                ..*options
+            },
+        ),
+        _ => fused,
     }
 }
 
