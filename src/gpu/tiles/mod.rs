@@ -5,6 +5,7 @@
 //! do beyond a library: rows of C in an order of our own, each waiting for flags ([`Gate`]), by
 //! [`Tiles::launch`].
 
+mod cost;
 mod launch;
 mod order;
 #[cfg(test)]
@@ -14,9 +15,10 @@ mod tile;
 use std::collections::BTreeMap;
 use std::rc::Rc;
 
+pub use cost::Stage;
 pub use launch::{Gate, Part};
 pub use order::{Group, Order, order};
-pub use tile::{Family, Stage, Tile};
+pub use tile::{Family, Tile};
 
 use super::GpuError;
 use super::cache::Cache;
