@@ -215,7 +215,7 @@ fn a_selection_holds_for_predictions_and_gpus_too() {
     assert!((1..lines(&stdout(&predict))).contains(&lines(&some)));
     let none = stdout(&format!("validate {PILOT} --dry-run --shard 400/500"));
     assert_eq!(none, "nothing to measure: none of 15 groups is left\n");
-    let one = duet(&format!("validate {PILOT} --dry-run --gpus 1"));
+    let mut one = duet(&format!("validate {PILOT} --dry-run --gpus 1"));
     one.assert()
         .success()
         .stdout("nothing to measure: none of 15 groups is left\n")
