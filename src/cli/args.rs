@@ -27,7 +27,7 @@ pub struct MachineArgs {
     /// A built-in topology (see `duet topology list`) or a YAML file
     #[arg(short, long, value_name = "NAME|FILE", default_value = DEFAULT_TOPOLOGY)]
     pub topology: String,
-    /// Change a number of the machine, e.g. `links.nvlink.bandwidth=2x`, `gpu.sms=100`
+    /// Change a number of the machine, e.g. `links.nvlink.bandwidth=2x`, `gpu.peak=0.8x`
     #[arg(long, value_name = "PATH=VALUE")]
     pub set: Vec<String>,
 }
@@ -49,7 +49,7 @@ pub struct MachinesArgs {
     /// A built-in topology (see `duet topology list`) or a YAML file; repeat it to compare machines
     #[arg(short, long, value_name = "NAME|FILE", default_value = DEFAULT_TOPOLOGY)]
     pub topology: Vec<String>,
-    /// Change a number of the machine, e.g. `links.nvlink.bandwidth=2x`, `gpu.sms=100`
+    /// Change a number of the machine, e.g. `links.nvlink.bandwidth=2x`, `gpu.peak=0.8x`
     #[arg(long, value_name = "PATH=VALUE")]
     pub set: Vec<String>,
 }

@@ -14,7 +14,8 @@ use super::output::{Format, OutputArgs, read_text, write_file};
 use crate::calibrate::machine::book::Book;
 use crate::calibrate::machine::difference::{Difference, compare};
 use crate::calibrate::machine::file::{Machine, text};
-use crate::calibrate::machine::{self, Options, SECTIONS, recorded};
+use crate::calibrate::machine::recorded::{self, RefitError};
+use crate::calibrate::machine::{self, Options, SECTIONS};
 use crate::device::{self, Device};
 use crate::gpu::Session;
 use crate::gpu::check::STEP_LIMIT;
@@ -113,10 +114,20 @@ fn as_path(file: &Path) -> String {
 
 /// Fits recorded GEMMs anew.
 fn refit(args: &CalibrateArgs, old: &Path, raw: &Path) -> Result<(), Failure> {
-    let topology = topology::load(&as_path(old), &[]).map_err(|error| Failure::input(&error))?;
-    let (old, samples) = (read_text(old, LARGEST)?, read_text(raw, LARGEST)?);
-    let text = recorded::refit(&old, topology.device(0), &samples)
-        .map_err(|error| Failure::Input(format!("error: `{}`: {error}", raw.display())))?;
+    let name = match topology::names().iter().find(|name| old == Path::new(name)) {
+        Some(shipped) => (*shipped).to_owned(),
+        None => as_path(old),
+    };
+    let topology = topology::load(&name, &[]).map_err(|error| Failure::input(&error))?;
+    let old = topology::text(&name).map_err(|error| Failure::input(&error))?;
+    let samples = read_text(raw, LARGEST)?;
+    let text = recorded::refit(&old, topology.device(0), &samples).map_err(|error| {
+        let file = raw.display();
+        Failure::Input(match error {
+            RefitError::Sample { .. } => format!("error: {file}:{error}"),
+            _ => format!("error: `{file}`: {error}"),
+        })
+    })?;
     args.output.write(text.as_bytes())
 }
 

@@ -349,8 +349,9 @@ impl Device {
         Some(peak.get() * self.sustained)
     }
 
-    /// Makes arithmetic as slow as under continuous load, or as fast as before it; measured GEMMs keep
-    /// their ratio to the model. Says whether the profile states how slow that is.
+    /// Makes arithmetic, and what else of a GEMM goes by the SMs' clock, as slow as under continuous
+    /// load, or as fast as before it; measured GEMMs keep their ratio to the model. Says whether the
+    /// profile states how slow that is.
     pub fn load(&mut self, loaded: bool) -> bool {
         let Some(share) = self.gemm_loaded else {
             return false;
@@ -358,6 +359,9 @@ impl Device {
         let factor = if loaded { share } else { 1.0 / share };
         for (_, peak) in &mut self.peak {
             *peak = FlopsPerSecond::of(peak.get() * factor);
+        }
+        if let Some(library) = &mut self.gemm_library {
+            Arc::make_mut(library).clock(factor);
         }
         true
     }

@@ -9,6 +9,8 @@ use crate::units::{Bytes, BytesPerSecond, FlopsPerSecond, Seconds, UnitError};
 const LEAST_RATE: f64 = 1.0;
 const LONGEST: f64 = 3600.0;
 const LEAST_SHARE: f64 = 1e-6;
+/// Most SMs and engines: many times what any GPU has.
+const MOST_COUNT: u32 = 65_536;
 
 /// A field of a device, ready to be written.
 pub(super) enum Slot<'d> {
@@ -141,10 +143,9 @@ fn time(seconds: f64) -> Result<Seconds, String> {
 fn count(text: &str) -> Result<u32, String> {
     match u32::from_str(text.trim()) {
         Ok(0) => Err("zero: write a whole number of at least 1".to_owned()),
-        Ok(number) => Ok(number),
-        Err(_) => Err(format!(
-            "`{text}` is not a count: write a whole number from 1 to {}",
-            u32::MAX
+        Ok(number) if number <= MOST_COUNT => Ok(number),
+        _ => Err(format!(
+            "`{text}` is not a count: write a whole number from 1 to {MOST_COUNT}"
         )),
     }
 }

@@ -65,8 +65,17 @@ fn one(topology: &mut Topology, text: &str) -> Result<(), String> {
         ("links", rest) if !rest.is_empty() => links(topology, rest, value),
         ("shared", rest) if !rest.is_empty() => shared(topology, rest, value),
         ("gpu", field) if !field.is_empty() => {
+            let loaded = topology.clock == Clock::Sustained;
             for gpu in &mut topology.devices {
-                device::set(Arc::make_mut(gpu), field, value)?;
+                let gpu = Arc::make_mut(gpu);
+                // What is set is the number of a GPU that rested.
+                if loaded {
+                    gpu.load(false);
+                }
+                device::set(gpu, field, value)?;
+                if loaded {
+                    gpu.load(true);
+                }
             }
             Ok(())
         }

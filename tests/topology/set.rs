@@ -175,10 +175,43 @@ fn a_sustained_clock_slows_arithmetic_alone() {
     assert!((time(&back, 8192).0 / boost - 1.0).abs() < 1e-9);
     let twice = [&loaded[..], &["clock=sustained"]].concat();
     assert_eq!(time(&twice, 8192).0, slow);
+    // In any order with what it goes with.
+    let orders = [
+        ["gpu.gemm.loaded=0.8", "clock=sustained", "gpu.peak=0.5x"],
+        ["gpu.peak=0.5x", "gpu.gemm.loaded=0.8", "clock=sustained"],
+        [
+            "gpu.gemm.loaded=0.5",
+            "clock=sustained",
+            "gpu.gemm.loaded=0.8",
+        ],
+    ];
+    let [one, two, three] = orders.map(|sets| time(&sets, 8192).0);
+    assert!((one / two - 1.0).abs() < 1e-9);
+    assert!((three / slow - 1.0).abs() < 1e-9);
     let said = refusal("clock=sustained");
     assert!(
         said.contains("profile `ideal` does not say how fast it is under load"),
         "{said}"
     );
     assert!(refusal("clock=fast").contains("write boost or sustained"));
+}
+
+/// 8192³ of a calibrated machine takes longer by the measured share, a GEMM of few rows as before.
+#[test]
+fn the_measured_share_is_what_a_large_gemm_loses() {
+    let time = |sets: &[String], m| {
+        let topology = load("h200-pair-calibrated", sets).unwrap();
+        let gpu = topology.device(0);
+        let time = gemm(gpu, DType::Bf16, m, 8192, 8192, gpu.sms).unwrap();
+        (time.seconds, gpu.gemm_loaded.unwrap())
+    };
+    let sustained = ["clock=sustained".to_owned()];
+    let (boost, share) = time(&[], 8192);
+    let (slow, _) = time(&sustained, 8192);
+    assert!(
+        (boost / slow / share - 1.0).abs() < 0.005,
+        "{boost} {slow} {share}"
+    );
+    let few = time(&sustained, 16).0 / time(&[], 16).0;
+    assert!((1.0..1.03).contains(&few), "{few}");
 }

@@ -21,9 +21,19 @@ use crate::device::gemm::library::Library;
 pub enum RefitError {
     /// A line of samples that cannot be read.
     #[error(
-        "line {line}: `{text}` is no sample of a GEMM\n  help: give the file of raw samples that the calibration wrote, unchanged"
+        "{line}:{column}: `{text}` is no {what}\n  help: give the file of raw samples that the calibration wrote, unchanged"
     )]
-    Line { line: usize, text: String },
+    Sample {
+        line: usize,
+        column: usize,
+        text: String,
+        what: &'static str,
+    },
+    /// Fewer GEMMs than the calibration has.
+    #[error(
+        "{found} GEMMs are among the samples, and the calibration has {needed}\n  help: give the raw samples of this calibration, all of them"
+    )]
+    Few { found: usize, needed: usize },
     /// No GEMM was recorded.
     #[error(
         "no GEMMs are among the samples\n  help: give the raw samples of a calibration with the section `gemm`"
@@ -35,6 +45,10 @@ pub enum RefitError {
     )]
     Unlisted,
 }
+
+/// Times that a GEMM can take \[us\].
+const LEAST: f64 = 0.1;
+const MOST: f64 = 1e8;
 
 /// The slowest GPU's samples of a shape.
 #[derive(Default)]
@@ -58,26 +72,42 @@ fn column(text: &str) -> Option<(u64, u64)> {
 /// The GEMMs of raw samples as the calibration kept them, with the kernels of `choices`.
 ///
 /// # Errors
-/// [`RefitError::Line`], [`RefitError::Empty`].
+/// [`RefitError::Sample`], [`RefitError::Empty`].
 pub fn products(raw: &str, choices: &Choices) -> Result<Vec<Product>, RefitError> {
     let mut shapes: BTreeMap<(u64, u64, u64), Slowest> = BTreeMap::new();
     for (line, text) in raw.lines().enumerate() {
         let cells: Vec<&str> = text.split(',').collect();
-        let ["gemm", case, x, "us", samples] = cells[..] else {
+        let ["gemm", case, rest @ ..] = &cells[..] else {
             continue;
         };
         let mut words = case.splitn(3, ' ');
         let (Some((k, n)), Some(_gpu)) = (words.next().and_then(column), words.next()) else {
             continue;
         };
+        // Where a piece of the line begins, counted from 1.
+        let wrong = |piece: &str, what| RefitError::Sample {
+            line: line + 1,
+            column: piece.as_ptr() as usize - text.as_ptr() as usize + 1,
+            text: piece.chars().take(40).collect(),
+            what,
+        };
+        let [x, unit, samples] = rest else {
+            return Err(wrong(text, "whole line of samples"));
+        };
+        let m = x.parse().map_err(|_| wrong(x, "number of rows"))?;
+        if *unit != "us" {
+            return Err(wrong(unit, "unit of times: they are in `us`"));
+        }
+        let time = |sample: &str| {
+            let time = sample.parse::<f64>().ok();
+            let time = time.filter(|us| (LEAST..=MOST).contains(us));
+            time.map(|us| us * 1e-6)
+                .ok_or_else(|| wrong(sample, "time in microseconds"))
+        };
         let times = samples
             .split(' ')
-            .map(|t| Some(t.parse::<f64>().ok()? * 1e-6));
-        let times: Option<Vec<f64>> = times.collect();
-        let (Ok(m), Some(times)) = (x.parse(), times) else {
-            let (line, text) = (line + 1, text.chars().take(60).collect());
-            return Err(RefitError::Line { line, text });
-        };
+            .map(time)
+            .collect::<Result<Vec<_>, _>>()?;
         let shape = shapes.entry((k, n, m)).or_default();
         match words.next() {
             Some(_) => slower(&mut shape.alone, times),
@@ -129,6 +159,10 @@ pub fn refit(text: &str, device: &Device, raw: &str) -> Result<String, RefitErro
     let old = device.gemm_library.as_deref().ok_or(RefitError::Unlisted)?;
     let choices = listed(old);
     let products = products(raw, &choices)?;
+    let (found, needed) = (products.len(), device.gemm_table.len());
+    if found < needed {
+        return Err(RefitError::Few { found, needed });
+    }
     let mut device = device.clone();
     device.gemm_table.clear();
     device.gemm_library = None;
@@ -182,11 +216,39 @@ mod tests {
     #[test]
     fn what_cannot_be_read_is_said() {
         let shipped = topology::load("h200-pair-calibrated", &[]).unwrap();
-        let bad = "section,case,x,unit,samples\ngemm,k64n64 gpu0,128,us,1.0 x\n";
-        let error = refit(TEXT, shipped.device(0), bad).unwrap_err();
+        for (line, words) in [
+            (
+                "gemm,k64n64 gpu0,128,us,1.0 x",
+                "2:29: `x` is no time in microseconds",
+            ),
+            ("gemm,k64n64 gpu0,128,us,NaN", "2:25: `NaN` is no time"),
+            ("gemm,k64n64 gpu0,128,us,inf", "`inf` is no time"),
+            ("gemm,k64n64 gpu0,128,us,-5", "`-5` is no time"),
+            ("gemm,k64n64 gpu0,128,us,0", "`0` is no time"),
+            ("gemm,k64n64 gpu0,128,us,1e300", "`1e300` is no time"),
+            (
+                "gemm,k64n64 gpu0,128,ms,1",
+                "2:22: `ms` is no unit of times",
+            ),
+            ("gemm,k64n64 gpu0,12.5,us,1", "`12.5` is no number of rows"),
+            (
+                "gemm,k64n64 gpu0,128",
+                "2:1: `gemm,k64n64 gpu0,128` is no whole line",
+            ),
+        ] {
+            let bad = format!("section,case,x,unit,samples\n{line}\n");
+            let error = refit(TEXT, shipped.device(0), &bad)
+                .unwrap_err()
+                .to_string();
+            assert!(error.contains(words), "{line}: {error}");
+            assert!(error.contains("unchanged"), "{error}");
+        }
+        let most = &SAMPLES[..SAMPLES.len() * 9 / 10];
+        let whole_lines = &most[..most.rfind('\n').unwrap()];
+        let few = refit(TEXT, shipped.device(0), whole_lines).unwrap_err();
         assert!(
-            error.to_string().starts_with("line 2: `gemm,k64n64"),
-            "{error}"
+            few.to_string().contains("and the calibration has 2876"),
+            "{few}"
         );
         let none = refit(TEXT, shipped.device(0), "").unwrap_err();
         assert_eq!(none, RefitError::Empty);

@@ -172,6 +172,16 @@ impl Library {
         found.map_or(&self.rates, |(_, rates)| rates)
     }
 
+    /// Makes everything that goes by the SMs' clock, but arithmetic, faster by a factor.
+    pub(in crate::device) fn clock(&mut self, factor: f64) {
+        let all = self.unaligned.iter_mut().map(|(_, rates)| rates);
+        for rates in all.chain([&mut self.rates]) {
+            rates.load = BytesPerSecond::of(rates.load.get() * factor);
+            rates.epilogue = Seconds::of(rates.epilogue.get() / factor);
+            rates.latency = Seconds::of(rates.latency.get() / factor);
+        }
+    }
+
     /// What the rows of B and C, or of A, are multiples of, whichever is less \[bytes\].
     fn align(&self, n: u64, k: u64) -> u32 {
         alignment(self.dtype, n, k)
