@@ -95,19 +95,39 @@ pub fn run(args: &PlotArgs) -> Result<(), Failure> {
 fn find(args: &PlotArgs, table: &Path) -> Result<Experiment, Failure> {
     let beside = table.with_file_name("experiment.yaml");
     let stamp = Stamp::beside(table);
-    let stamped = || stamp.as_ref().map(|stamp| PathBuf::from(&stamp.file));
-    let file = match &args.experiment {
-        Some(file) => file.clone(),
-        None if beside.exists() => beside,
-        None => stamped().filter(|file| file.exists()).ok_or_else(|| {
-            Failure::Input(format!(
+    let file = match (&args.experiment, &stamp) {
+        (Some(file), _) => file.clone(),
+        (None, _) if beside.exists() => beside,
+        (None, Some(stamp)) => {
+            let file = stamp.experiment_file(table.parent().unwrap_or(Path::new("")));
+            if !file.exists() {
+                return Err(Failure::Input(format!(
+                    "error: `{}` is of the experiment `{}`, which is not there\n  help: name it with \
+                     `--experiment FILE`",
+                    table.display(),
+                    file.display()
+                )));
+            }
+            file
+        }
+        (None, None) => {
+            return Err(Failure::Input(format!(
                 "error: which experiment is `{}` of? There is no `experiment.yaml` beside it\n  \
                  help: name it with `--experiment FILE`",
                 table.display()
-            ))
-        })?,
+            )));
+        }
     };
-    products::read(&file)
+    let experiment = products::read(&file)?;
+    match stamp.and_then(|stamp| stamp.foreign(&experiment)) {
+        Some(words) => Err(Failure::Input(format!(
+            "error: `{}` does not hold the results of `{}`: {words}\n  help: name the experiment that they \
+             are of with `--experiment FILE`, or perform it anew with `duet run`",
+            table.display(),
+            file.display()
+        ))),
+        None => Ok(experiment),
+    }
 }
 
 fn list(format: Format) -> Result<(), Failure> {

@@ -91,7 +91,11 @@ impl Products {
         let summary = format!("{:#}\n", summary(&self.analysis, &self.drawn));
         files.push((out.join("summary.json"), summary));
         let folder = report.parent().unwrap_or(Path::new(""));
-        let text = markdown(&self.analysis, &self.drawn, &between(folder, plots));
+        let text = markdown(
+            &self.analysis,
+            &self.drawn,
+            &crate::input::between(folder, plots),
+        );
         files.push((report.to_owned(), text));
         for (path, text) in &files {
             write_file(path, text.as_bytes())?;
@@ -133,43 +137,4 @@ fn make(folder: &Path) -> Result<(), Failure> {
             folder.display()
         ))
     })
-}
-
-/// The path from one folder to another, with `/` between the parts; both relative to the same
-/// place, or the second as it is.
-pub fn between(from: &Path, to: &Path) -> String {
-    let parts = |path: &Path| -> Vec<String> {
-        let parts = path.components();
-        let named = parts.filter(|part| !matches!(part, std::path::Component::CurDir));
-        named
-            .map(|part| part.as_os_str().to_string_lossy().into_owned())
-            .collect()
-    };
-    let (a, b) = (parts(from), parts(to));
-    if from.is_absolute() != to.is_absolute() || a.iter().chain(&b).any(|part| part == "..") {
-        return to.display().to_string();
-    }
-    let same = a.iter().zip(&b).take_while(|(a, b)| a == b).count();
-    let up = std::iter::repeat_n("..", a.len() - same);
-    let path: Vec<&str> = up.chain(b[same..].iter().map(String::as_str)).collect();
-    if path.is_empty() {
-        ".".to_owned()
-    } else {
-        path.join("/")
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::between;
-    use std::path::Path;
-
-    #[test]
-    fn a_report_finds_its_figures() {
-        let path = |from, to| between(Path::new(from), Path::new(to));
-        assert_eq!(path("results/a", "results/a/plots"), "plots");
-        assert_eq!(path("experiments/a", "./plots/a"), "../../plots/a");
-        assert_eq!(path("", "plots"), "plots");
-        assert_eq!(path("x", "/tmp/plots"), "/tmp/plots");
-    }
 }

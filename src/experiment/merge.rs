@@ -34,10 +34,13 @@ pub enum MergeError {
         second: String,
     },
     /// Some shards are not there.
-    #[error("{missing}: run `duet run {file} --shard {first}`, and so on, then merge again")]
+    #[error(
+        "{missing}: run `duet run {file} --out {out} --shard {first}`, and so on, then merge again"
+    )]
     Missing {
         missing: String,
         file: String,
+        out: String,
         first: String,
     },
     /// A shard's file is not as it was written.
@@ -63,6 +66,11 @@ struct Part {
 }
 
 impl Part {
+    /// The experiment's file.
+    fn experiment(&self) -> PathBuf {
+        self.stamp.experiment_file(folder(&self.path))
+    }
+
     fn shown(&self) -> String {
         self.path.display().to_string()
     }
@@ -102,6 +110,7 @@ pub fn merge(paths: &[PathBuf], out: Option<&Path>) -> Result<Merged, MergeError
     let stamp = Stamp {
         shard: None,
         rows: (parts.iter()).fold(0, |rows, part| part.stamp.rows.saturating_add(rows)),
+        file: crate::input::between(&out, &parts[0].experiment()),
         ..parts[0].stamp.clone()
     };
     let store = Store::open(&out, RESULTS)?;
@@ -121,7 +130,7 @@ pub fn merge(paths: &[PathBuf], out: Option<&Path>) -> Result<Merged, MergeError
         path,
         shards: parts[0].shard.of,
         cases: stamp.cases,
-        experiment: stamp.file,
+        experiment: parts[0].experiment().display().to_string(),
     })
 }
 
@@ -243,7 +252,8 @@ fn complete(parts: &[Part]) -> Result<(), MergeError> {
     };
     Err(MergeError::Missing {
         missing: format!("{noun} {names} of {of} {verb} {why}"),
-        file: first.stamp.file.clone(),
+        file: first.experiment().display().to_string(),
+        out: folder(&first.path).display().to_string(),
         first: format!("{one}/{of}"),
     })
 }

@@ -22,6 +22,7 @@
 //! );
 //! ```
 
+mod between;
 pub mod csv;
 mod diagnostic;
 mod fields;
@@ -31,6 +32,7 @@ pub mod json;
 mod suggest;
 pub mod yaml;
 
+pub use between::{beside, between};
 pub use diagnostic::{Diagnostic, Diagnostics, Span, decode, span_at};
 pub use fields::Fields;
 pub use file::read as read_file;

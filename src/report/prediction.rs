@@ -148,6 +148,21 @@ fn remarks(out: &mut String, predictions: &Predictions, look: &Look) {
         _ => chosen.strategy.clone(),
     };
     say("choice:", Paint::Good, &text);
+    let time_of = |name: &str| {
+        let row = predictions.rows.iter().find(|row| row.strategy == name);
+        row.map(|row| row.prediction.seconds)
+    };
+    if let (Some(first), Some(seconds)) = (predictions.rows.first(), time_of(&chosen.strategy))
+        && first.prediction.seconds * (1.0 + TIE) < seconds
+    {
+        let lead = seconds / first.prediction.seconds - 1.0;
+        let text = format!(
+            "{} is {} faster, and none that the selector chooses among",
+            first.strategy,
+            percent(lead)
+        );
+        say("in the table:", Paint::Bold, &text);
+    }
     let mut told: Vec<&str> = Vec::new();
     for row in &predictions.rows {
         let Some(form) = &row.prediction.decomposition else {

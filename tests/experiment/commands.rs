@@ -85,7 +85,7 @@ fn shards_are_performed_and_merged() {
     fs::remove_file(path.join("o/results.shard-2-of-3.csv")).unwrap();
     assert_eq!(
         said(path, "merge o", 3),
-        "error: shard 2 of 3 is missing\n  help: run `duet run small.yaml --shard 2/3`, and so on, then merge again\n"
+        "error: shard 2 of 3 is missing\n  help: run `duet run small.yaml --out o --shard 2/3`, and so on, then merge again\n"
     );
 }
 

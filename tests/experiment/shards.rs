@@ -69,9 +69,14 @@ fn what_is_missing_is_named() {
     };
     let folders = [folder.path().to_owned()];
     fs::remove_file(path(2)).unwrap();
+    let file = std::path::absolute("small.yaml").unwrap();
     assert_eq!(
         said(&folders),
-        "shard 2 of 4 is missing: run `duet run small.yaml --shard 2/4`, and so on, then merge again"
+        format!(
+            "shard 2 of 4 is missing: run `duet run {} --out {} --shard 2/4`, and so on, then merge again",
+            file.display(),
+            folder.path().display()
+        )
     );
     fs::rename(
         path(3),

@@ -4,7 +4,7 @@ use std::sync::LazyLock;
 
 use duet::device::DType;
 use duet::operator::{Kind, Operator};
-use duet::predict::{Machine, Parameters, Pick, Selection, Selector, Terms};
+use duet::predict::{Key, Machine, Overhead, Parameters, Pick, Selection, Selector, Terms};
 use duet::strategy;
 use proptest::prelude::*;
 
@@ -32,7 +32,7 @@ fn the_selector_is_the_least_of_the_forms() {
                 assert_eq!(chosen.seconds, f64::INFINITY);
                 continue;
             };
-            let all = naive(&machine, &operator);
+            let all = naive(&machine, &operator, &terms, &none);
             let least = &all[0];
             agrees(&chosen, &all).unwrap_or_else(|why| panic!("{operator}: {why}"));
             let choice = strategy::parse(&least.1).unwrap();
@@ -42,7 +42,12 @@ fn the_selector_is_the_least_of_the_forms() {
 }
 
 /// Every strategy's best setting by evaluating each in full: (seconds, name), the fastest first.
-fn naive(machine: &Machine, operator: &Operator) -> Vec<(f64, String)> {
+fn naive(
+    machine: &Machine,
+    operator: &Operator,
+    terms: &Terms,
+    parameters: &Parameters,
+) -> Vec<(f64, String)> {
     let fused = |name: &str| -> Vec<String> {
         let pieces: &[u32] = match (name, operator.kind) {
             ("fusion-ring", Kind::AgGemm) => &[1, 2, 4],
@@ -60,11 +65,10 @@ fn naive(machine: &Machine, operator: &Operator) -> Vec<(f64, String)> {
         fused("fusion-alltoall"),
         cut.collect(),
     ];
-    let (terms, none) = (Terms::default(), Parameters::default());
     let best = |settings: &Vec<String>| {
         let times = settings.iter().filter_map(|text| {
             let choice = strategy::parse(text).unwrap();
-            let found = machine.predict(operator, &choice, &terms, &none).ok()?;
+            let found = machine.predict(operator, &choice, terms, parameters).ok()?;
             Some((found.seconds, choice.to_string()))
         });
         times.min_by(|a, b| a.0.total_cmp(&b.0))
@@ -112,6 +116,18 @@ fn settings_tie(name: Option<&str>, other: &str) -> bool {
     name.map(strategy) == Some(strategy(other))
 }
 
+/// What overheads are fitted to.
+const FAMILIES: [&str; 8] = [
+    "interdecom",
+    "fusion-ring",
+    "fusion-ring:chunks=1",
+    "fusion-ring:chunks=4",
+    "fusion-double-ring",
+    "fusion-double-ring:chunks=4",
+    "fusion-alltoall",
+    "fusion-alltoall:chunks=4",
+];
+
 proptest! {
     #![proptest_config(ProptestConfig { cases: 64, ..ProptestConfig::default() })]
 
@@ -126,15 +142,36 @@ proptest! {
         n in 1u64..400,
         k in 1u64..400,
         grain in prop::sample::select(vec![1, 8, 64]),
+        graph in any::<bool>(),
+        fitted in prop::collection::vec((0.0..30e-6f64, 0.0..2e-12f64), FAMILIES.len()),
     ) {
         let (_, machine) = MACHINES.iter().find(|(known, _)| *known == name).unwrap();
         let ranks = machine.ranks();
         let whole = |x: u64| x * grain * u64::from(ranks);
         let (m, n, k) = (m * u64::from(ranks), whole(n), whole(k));
         let operator = Operator::gemm(kind, m, n, k, ranks, DType::Bf16).unwrap();
-        let (terms, none) = (Terms::default(), Parameters::default());
-        let selector = Selector::new(machine, kind, DType::Bf16, &terms, &none);
-        let found = agrees(&selector.choose(m, n, k), &naive(machine, &operator));
+        let terms = Terms::default().launched_as_graph(graph);
+        // A third of the families, none for the others.
+        let mut parameters = Parameters::default();
+        for (strategy, (alpha, beta)) in FAMILIES.iter().zip(fitted) {
+            if alpha < 10e-6 {
+                let key = Key {
+                    topology: machine.name().to_owned(),
+                    operator: kind,
+                    tp: ranks,
+                    strategy: (*strategy).to_owned(),
+                };
+                let overhead = Overhead {
+                    alpha,
+                    beta,
+                    ..Overhead::default()
+                };
+                parameters.insert(key, overhead);
+            }
+        }
+        let selector = Selector::new(machine, kind, DType::Bf16, &terms, &parameters);
+        let all = naive(machine, &operator, &terms, &parameters);
+        let found = agrees(&selector.choose(m, n, k), &all);
         prop_assert!(found.is_ok(), "{name} {operator}: {}", found.unwrap_err());
     }
 }

@@ -281,7 +281,7 @@ fn write_report(
     let folder = path.parent().unwrap_or(Path::new(""));
     let none = Drawn::default();
     let (drawn, plots) = match &args.plots {
-        Some(plots) => (drawn, products::between(folder, plots)),
+        Some(plots) => (drawn, crate::input::between(folder, plots)),
         None => (&none, String::new()),
     };
     let text = format!(

@@ -66,7 +66,10 @@ pub fn run(
     options: &RunOptions,
     observer: &dyn Observer,
 ) -> Result<Finished, RunError> {
-    let stamp = Stamp::of(experiment, options.shard);
+    let stamp = Stamp {
+        file: crate::input::between(&options.out, &experiment.file),
+        ..Stamp::of(experiment, options.shard)
+    };
     let store = Store::open(&options.out, &stem(options.shard))?;
     if options.fresh {
         store.clear()?;

@@ -1,7 +1,7 @@
 //! Which experiment a table belongs to.
 
 use std::fmt::Write;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
@@ -23,7 +23,8 @@ pub struct Stamp {
     /// The model that it performed it with; of several under one version.
     #[serde(default)]
     pub model: String,
-    /// The experiment's name and file.
+    /// The experiment's name and file, as seen from the table's folder; earlier versions wrote it as seen
+    /// from where they ran.
     pub experiment: String,
     pub file: String,
     /// Hash of the machines, cases and strategies.
@@ -56,6 +57,30 @@ impl Stamp {
     /// The stamp beside a table.
     pub fn beside(table: &Path) -> Option<Self> {
         Self::read(&table.with_extension("run.json"))
+    }
+
+    /// The experiment's file, for a stamp in `folder`.
+    pub fn experiment_file(&self, folder: &Path) -> PathBuf {
+        let file = crate::input::beside(folder, Path::new(&self.file));
+        match file.exists() || !Path::new(&self.file).exists() {
+            true => file,
+            false => PathBuf::from(&self.file),
+        }
+    }
+
+    /// Why a table with this stamp is none of the experiment's, in words; `None` where it may be.
+    pub fn foreign(&self, experiment: &Experiment) -> Option<String> {
+        let own = Self::of(experiment, None);
+        if self.experiment != own.experiment {
+            return Some(format!(
+                "they are of `{}`, not of `{}`",
+                self.experiment, own.experiment
+            ));
+        }
+        let same = (&self.duet, &self.model) == (&own.duet, &own.model);
+        let changed = same && self.fingerprint != own.fingerprint;
+        (changed || self.cases != own.cases)
+            .then(|| "its machines, cases or strategies have changed since".to_owned())
     }
 
     /// Reads a stamp; `None` where there is none that this version understands.

@@ -99,12 +99,18 @@ pub(in crate::predict) fn new(site: &Site, net: &Network, setting: Setting) -> O
 }
 
 impl AllToAll {
-    /// AG+GEMM takes no less than the last arrival \[s\].
+    /// It takes no less \[s\]: AG+GEMM than the last arrival, GEMM+AR than the groups that leave and what
+    /// follows the last copy.
     #[inline(always)]
     pub fn least(&self, kernel: &Kernel) -> f64 {
-        match self.gathers {
-            true => self.first + self.last.at(kernel.shard) * self.frame.counted,
-            false => 0.0,
+        let shard = kernel.shard;
+        match (self.gathers, self.stages && self.host.is_some()) {
+            (true, _) => self.first + self.last.at(shard) * self.frame.counted,
+            (false, true) => {
+                let groups = self.frame.steps * (kernel.tiles * self.part);
+                kernel.start + groups + self.leaves + self.after.at(shard)
+            }
+            (false, false) => 0.0,
         }
     }
 
