@@ -5,7 +5,8 @@
 //!
 //! Rates are solved first, as if nothing were slowed; what copies then take is the use of a resource
 //! of each GPU, and its GEMMs' own bounds become 1 − use of what they were. A GEMM that is slowed frees
-//! memory bandwidth, if any was short, so all is solved once more.
+//! memory bandwidth, if any was short, and copies then take more, so this is repeated until no bound
+//! changes. Then speeds do not depend on what was solved before.
 //!
 //! ```text
 //! T' = T / (1 − Σ rᵢ/Rᵢ)     a GEMM of T beside copies of constant rates rᵢ that outlast it
@@ -15,9 +16,11 @@
 use smallvec::SmallVec;
 
 use super::engine::Engine;
-use super::fluid::FlowId;
+use super::fluid::{FlowId, TIE};
 use crate::schedule::{Member, Work};
 
+/// Most repetitions; each changes bounds by a few percent of what the one before did.
+pub(super) const SWEEPS: usize = 8;
 /// Least speed of a GEMM, of its own.
 const LEAST: f64 = 0.01;
 
@@ -132,7 +135,9 @@ impl Engine<'_> {
                 }
                 What::Collective(..) => running.own,
             };
-            if bound != running.now {
+            let change = (bound - running.now).abs();
+            // Of a bound that is or was infinite any change counts.
+            if change > TIE * bound.min(running.now) {
                 running.now = bound;
                 self.fluid.set_bound(running.flow, bound);
                 any = true;

@@ -14,7 +14,8 @@
 //! it takes (n − 1)·(α + S/(n·B)); for 8 ranks, 8 MiB, 50 GB/s and 500 ns that is 150.30064 µs.
 //!
 //! Not modelled: packets and their headers (bandwidths are payload rates), congestion control,
-//! clock changes within a run, and cache contents carried from one task to the next.
+//! clock changes within a run, and cache contents carried from one task to the next but for the second
+//! operand of GEMMs.
 
 mod beside;
 mod blocks;

@@ -160,6 +160,61 @@ fn what_slows_nothing() {
     assert_close(end, time + 0.99 * copied, EXACT);
 }
 
+/// Where memory is short too, copies between GPUs 2 and 3, of whatever sizes, change nothing on 0 and 1.
+#[test]
+fn speeds_do_not_depend_on_what_was_solved_before() {
+    let time = gemm(&gpu(), DType::Bf16, GEMM, GEMM, GEMM, 1).unwrap();
+    let device = Device {
+        // Enough for the GEMM, or for the copies and half of it.
+        hbm: BytesPerSecond::of(2.0 * RATE + 0.5 * time.hbm_bytes / time.seconds),
+        ..gpu()
+    };
+    let mut builder = Builder::with_device("four", Arc::new(device));
+    let gpus = builder.gpus(4);
+    for pair in gpus.chunks(2) {
+        builder.link(pair[0], pair[1], "nvlink", RATE, 0.0);
+    }
+    let topology = builder.build();
+    let run = |others: &[u32]| {
+        let op = Operator::gemm(Kind::AgGemm, GEMM, GEMM, GEMM, 4, DType::Bf16).unwrap();
+        let mut b = ScheduleBuilder::new(op, "two pairs", vec![0, 1, 2, 3]);
+        let mut tasks: Vec<TaskId> = [Rank(0), Rank(1)]
+            .into_iter()
+            .map(|rank| {
+                let product = square(&mut b, rank, GEMM as u32);
+                b.compute(rank, Lane(0), None, product, &[])
+            })
+            .collect();
+        let sizes = [
+            (0, &[1_u32 << 19][..]),
+            (1, &[1 << 18, 1 << 17]),
+            (2, others),
+        ];
+        for (from, sizes) in sizes {
+            for &rows in sizes {
+                let tensor = b.tensor("X", rows, 512, 1);
+                let [source, target] = [from, from ^ 1].map(|rank| {
+                    let buffer = b.scratch("X", tensor, Rank(rank), rows, 512, 1);
+                    b.whole(buffer)
+                });
+                let engine = Mover::CopyEngine;
+                let copy = b.transfer(Rank(from), Lane(1), source, target, engine, &[]);
+                if from < 2 {
+                    tasks.push(copy);
+                }
+            }
+        }
+        let timeline = simulate(&b.finish(), &topology, &Options::default()).unwrap();
+        let end = |task: TaskId| timeline.spans[task.index()].end;
+        tasks.into_iter().map(end).collect::<Vec<f64>>()
+    };
+    let alone = run(&[]);
+    let others: Vec<u32> = (1..200).map(|i| 37 * i).collect();
+    for (end, quiet) in run(&others).into_iter().zip(alone) {
+        assert_close(end, quiet, EXACT);
+    }
+}
+
 /// A collective that keeps 3/5 of its speed beside GEMMs: T/0.6 beside those that outlast it, and
 /// T + 0.4·g beside those that end after g.
 #[test]

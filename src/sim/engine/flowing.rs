@@ -4,6 +4,7 @@
 use super::{Engine, STRETCH};
 use crate::schedule::{Mover, Work};
 use crate::sim::SimError;
+use crate::sim::beside::SWEEPS;
 use crate::sim::cost::Cost;
 use crate::sim::fluid::{FlowId, Limit, Usage};
 use crate::timeline::{Bound, Counter, Sample};
@@ -107,7 +108,10 @@ impl Engine<'_> {
     pub(super) fn solve(&mut self, now: f64) {
         self.fluid.solve(now);
         self.record(now);
-        if !self.slowed.is_empty() && self.slow() {
+        for _ in 0..SWEEPS {
+            if self.slowed.is_empty() || !self.slow() {
+                return;
+            }
             self.fluid.solve(now);
             self.record(now);
         }

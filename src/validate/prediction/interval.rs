@@ -28,8 +28,8 @@ use crate::units::{BytesPerSecond, Seconds};
 
 /// Half an interval of 95 % of a normal distribution in standard deviations.
 const Z: f64 = 1.96;
-/// Of the contention term. Assumed: what GEMMs lose beside copies is half to twice what shared
-/// memory bandwidth explains (`slowed.*` of calibrations).
+/// Of the contention term. Assumed: what a GEMM loses beside copies is measured for one large GEMM, and
+/// others lose up to four times as much (`slowed.small.*` of calibrations).
 const CONTENTION: f64 = 0.5;
 /// Of the same GEMM on two machines of a kind: half of all differ by more than 1.6 % (two H200
 /// pairs, `docs/calibration.md`), and the median of |x| is 0.6745 σ.
