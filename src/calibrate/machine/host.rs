@@ -207,7 +207,7 @@ fn staged(lab: &Lab<'_>, book: &Book<'_>) -> Result<(), GpuError> {
                     if let Some(rate) = rate.filter(|_| slots >= 4 && chunk <= NEXT) {
                         let bytes = chunk as f64;
                         chunks.push(([1.0, bytes], bytes / rate.value));
-                        book.fact("host.next", fit(&chunks).map(|[start, _]| start));
+                        book.fact("host.next", next(&chunks, book));
                     }
                     if let Some(rate) = rate.filter(|rate| rate.value > best) {
                         best = rate.value;
@@ -218,6 +218,26 @@ fn staged(lab: &Lab<'_>, book: &Book<'_>) -> Result<(), GpuError> {
         }
     }
     beside(lab, book, total)
+}
+
+/// The start g of a further chunk in an exchange, from chunks' sizes s and times t. Of the four copies of
+/// two GPUs three flow, each at the rate b of its own link, while one starts, and all at x otherwise
+/// (`file::links`):
+///
+/// ```text
+/// t = 2·g + (s − b·g)/x = g·(2 − b/x) + s/x
+/// ```
+fn next(chunks: &[([f64; 2], f64)], book: &Book<'_>) -> Option<Estimate> {
+    let ways = ["host.d2h", "host.h2d"].map(|way| book.get(way));
+    let [one, two] = ways.map(|way| way.map(|rate| rate.value));
+    start_of(chunks, (one? + two?) / 2.0)
+}
+
+fn start_of(chunks: &[([f64; 2], f64)], link: f64) -> Option<Estimate> {
+    let [intercept, slope] = fit(chunks)?;
+    let share = 2.0 - link * slope.value;
+    // Memory that is no faster than half a link leaves nothing to tell starts from.
+    (share > 0.1).then(|| intercept.map(|intercept| intercept / share))
 }
 
 /// The link and the host path at once, as shares of what each does alone.
@@ -258,4 +278,23 @@ fn beside(lab: &Lab<'_>, book: &Book<'_>, total: u64) -> Result<(), GpuError> {
     book.fact("hybrid.link", Estimate::median(&of_link));
     book.fact("hybrid.host", Estimate::median(&of_host));
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn starts_come_back_from_exchanges() {
+        let (g, b, x) = (5e-6, 56e9, 45e9);
+        let chunks: Vec<([f64; 2], f64)> = [512 << 10, 1 << 20, 2 << 20]
+            .into_iter()
+            .map(|s: u64| s as f64)
+            .map(|s| ([1.0, s], 2.0 * g + (s - b * g) / x))
+            .collect();
+        let found = start_of(&chunks, b).unwrap();
+        assert!((found.value - g).abs() < 1e-12, "{found:?}");
+        assert_eq!(start_of(&chunks, 2.0 * x), None);
+        assert_eq!(start_of(&chunks[..1], b), None);
+    }
 }
