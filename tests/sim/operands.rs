@@ -20,6 +20,7 @@ fn device(cached: f64) -> Device {
     let machine = topology::load("h200-pair-calibrated", &[]).unwrap();
     let mut device = Device::clone(machine.device(0));
     device.costs = Costs::FREE;
+    device.gemm_accumulate = None;
     device.gemm_table.clear();
     let mut library = device.gemm_library.as_deref().unwrap().clone();
     library.rates.cached = cached;
