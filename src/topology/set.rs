@@ -1,15 +1,17 @@
 //! Overrides from the command line: `links.pcie.bandwidth=2x`, `gpu.hbm=4 TB/s`.
 
+mod values;
+
 use std::sync::Arc;
 
 use petgraph::visit::EdgeRef;
 
-use super::read::draft::{check_rate, check_time};
 use super::read::names::ends;
 use super::{Clock, LinkId, Topology, TopologyError};
 use crate::device;
 use crate::input::{did_you_mean, list};
-use crate::units::{Bytes, BytesPerSecond, Seconds};
+use crate::units::{Bytes, Seconds};
+use values::{choice, factor, rate, time};
 
 /// What can be set, for messages.
 const PATHS: [&str; 10] = [
@@ -137,13 +139,6 @@ fn clock(topology: &mut Topology, new: Clock) -> Result<(), String> {
     Ok(())
 }
 
-fn choice(value: &str, words: &[&str]) -> Result<usize, String> {
-    words
-        .iter()
-        .position(|word| *word == value)
-        .ok_or_else(|| format!("`{value}` is not a value: write {}", words.join(" or ")))
-}
-
 fn chunk(topology: &mut Topology, value: &str) -> Result<(), String> {
     let old = topology.staging_chunk;
     let new = match factor(value)? {
@@ -173,41 +168,6 @@ fn chunk(topology: &mut Topology, value: &str) -> Result<(), String> {
         }
     }
     Ok(())
-}
-
-/// `2x`, `0.5x` or `2×` as a number; `None` where the value is no factor.
-fn factor(value: &str) -> Result<Option<f64>, String> {
-    let Some(number) = value.strip_suffix(['x', '×']) else {
-        return Ok(None);
-    };
-    match number.trim().parse::<f64>() {
-        Ok(factor) if factor > 0.0 && factor.is_finite() => Ok(Some(factor)),
-        _ => Err(format!(
-            "`{value}` is no factor: write one above 0, e.g. `2x`"
-        )),
-    }
-}
-
-/// A bandwidth from a value or a factor of the old one.
-fn rate(old: BytesPerSecond, value: &str) -> Result<BytesPerSecond, String> {
-    let new: BytesPerSecond = match factor(value)? {
-        Some(factor) => BytesPerSecond::new(old.get() * factor),
-        None => value.parse(),
-    }
-    .map_err(|error| error.to_string())?;
-    check_rate(new)?;
-    Ok(new)
-}
-
-/// A latency from a value or a factor of the old one.
-fn time(old: Seconds, value: &str) -> Result<Seconds, String> {
-    let new: Seconds = match factor(value)? {
-        Some(factor) => Seconds::new(old.get() * factor),
-        None => value.parse(),
-    }
-    .map_err(|error| error.to_string())?;
-    check_time(new)?;
-    Ok(new)
 }
 
 /// `WHICH.FIELD` after `links.`

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use super::file::MARK;
 use crate::device;
+use crate::device::gemm::library::{ALIGNED, Library};
 use crate::topology::{self, Topology, TopologyError};
 
 /// A number of two calibrations.
@@ -35,6 +36,9 @@ fn numbers(topology: &Topology) -> Vec<(String, f64)> {
             own.into_iter()
                 .map(|n| (format!("{profile}{}", n.name), n.value)),
         );
+        if let Some(library) = gpu.gemm_library.as_deref() {
+            all.extend(kernels(&profile, library));
+        }
         for point in &gpu.gemm_table {
             let device::MeasuredGemm { m, n, k, time, .. } = point;
             all.push((format!("{profile}gemm m={m} n={n} k={k}"), time.get()));
@@ -52,6 +56,34 @@ fn numbers(topology: &Topology) -> Vec<(String, f64)> {
     }
     for shared in &topology.shared {
         all.push((format!("shared {}", shared.name), shared.bandwidth.get()));
+    }
+    all
+}
+
+/// Rates and efficiencies of a library of GEMMs.
+fn kernels(profile: &str, library: &Library) -> Vec<(String, f64)> {
+    let aligned = (ALIGNED, library.rates);
+    let mut all = Vec::new();
+    for (align, rates) in [aligned].iter().chain(&library.unaligned) {
+        let numbers = [
+            ("arithmetic", rates.arithmetic),
+            ("memory", rates.memory),
+            ("overhead", rates.overhead),
+            ("load", rates.load.get()),
+            ("epilogue", rates.epilogue.get()),
+            ("partials", rates.partials.get()),
+            ("latency", rates.latency.get()),
+            ("cached", rates.cached),
+            ("reduction", rates.reduction.get()),
+        ];
+        let name = |name| format!("{profile}gemm rates of {align} bytes: {name}");
+        all.extend(numbers.map(|(key, value)| (name(key), value)));
+    }
+    for algorithm in &library.algorithms {
+        let (rows, columns) = algorithm.tile;
+        let (parts, align) = (algorithm.split, algorithm.align);
+        let name = format!("{profile}gemm tile {rows}x{columns}/{parts}@{align}");
+        all.push((name, algorithm.efficiency));
     }
     all
 }
@@ -122,6 +154,15 @@ mod tests {
             rows.iter()
                 .any(|row| row.name == "gemm m=512 n=6144 k=12288")
         );
+    }
+
+    #[test]
+    fn rates_and_tiles_are_compared() {
+        let rows = compare("h200-pair-calibrated", "h200-pair").unwrap();
+        let row = |name: &str| rows.iter().find(|row| row.name == name);
+        assert!(row("gemm rates of 16 bytes: arithmetic").is_some());
+        assert!(row("gemm rates of 2 bytes: arithmetic").unwrap().values[0] < Some(0.3));
+        assert!(row("gemm tile 128x256/1@16").is_some());
     }
 
     #[test]

@@ -1,33 +1,16 @@
 //! Which kernels the GEMM library takes, and the rates of `gemm::library` fitted to measured GEMMs.
-//!
-//! Rates are those of the least Σ √(1 + (ε/2 %)²), ε = ln(modelled / measured), over points whose
-//! kernel is known: a few that the model does not explain count little. Rows that are no multiples of
-//! 16 bytes have rates of their own by what they are multiples of, from [`ENOUGH`] points on. What then
-//! remains of each tile and split, averaged with `CALM` points of no deviation, is its efficiency.
 
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
 use super::book::{Book, Product};
 use super::products::DTYPE;
+use super::rates::{Point, START, efficiencies, searched};
 use super::shapes::{asked as columns, asked_rows};
 use crate::device::Device;
-use crate::device::gemm::library::{self, ALIGNED, Algorithm, Library, Rates, alignment};
+use crate::device::gemm::library::{self, ALIGNED, Algorithm, Library, alignment};
 use crate::gpu::GpuError;
 use crate::gpu::lt::Config;
-use crate::units::{BytesPerSecond, Seconds};
-
-/// Points without deviation that a tile's mean starts with, and the largest deviation that counts.
-const CALM: f64 = 3.0;
-const MOST_DEVIATION: f64 = 1.0;
-/// Points of one alignment that rates are fitted to at least.
-const ENOUGH: usize = 10;
-/// Deviation beyond which errors count linearly.
-const SOFT: f64 = 0.02;
-/// What sums of partial products move at most \[bytes/s\]: beyond any cache, so that they cost nothing.
-const MOST_PARTIALS: f64 = 2e13;
-/// Steps of the search, as factors: the first and the last.
-const STEPS: [f64; 2] = [0.2, 0.002];
 
 /// A tile and a split of k.
 #[derive(Copy, Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -164,38 +147,10 @@ pub fn fit(
     Some(all.with_unaligned(found.unaligned))
 }
 
-/// A measured shape, its kernel's place and time \[s\].
-struct Point {
-    shape: [u64; 3],
-    align: u32,
-    kernel: u16,
-    time: f64,
-}
-
 /// Whether rows are multiples of 16 bytes, so that the library takes its fast kernels.
 pub fn whole(&[_, n, k]: &[u64; 3]) -> bool {
     alignment(DTYPE, n, k) == ALIGNED
 }
-
-/// Where the search begins: near what an H200 reaches.
-const START: Rates = Rates {
-    arithmetic: 0.95,
-    memory: 0.98,
-    overhead: 0.9,
-    load: BytesPerSecond::of(180e9),
-    epilogue: Seconds::of(1.5e-6),
-    partials: BytesPerSecond::of(4e12),
-    latency: Seconds::of(1.4e-9),
-    cached: 26e6,
-    reduction: Seconds::of(1.4e-6),
-};
-/// Where it begins for rows that are no multiples of 16 bytes: a factor on the arithmetic of those that
-/// are.
-const SLOWER: f64 = 0.25;
-/// The rates, as [`scale`] counts them, and those that rows that are no multiples of 16 bytes have of
-/// their own: their products are bound by what an SM does with a tile, and others are not seen.
-const ALL: [usize; 9] = [0, 1, 2, 3, 4, 5, 6, 7, 8];
-const OWN: [usize; 5] = [0, 2, 5, 6, 8];
 
 /// The last m of each run of equal kernels.
 fn runs(rows: impl Iterator<Item = (u64, u16)>) -> Vec<(u64, u16)> {
@@ -207,104 +162,4 @@ fn runs(rows: impl Iterator<Item = (u64, u16)>) -> Vec<(u64, u16)> {
         }
     }
     all
-}
-
-/// ln(modelled / measured); 0 where nothing is modelled.
-fn deviation(device: &Device, library: &Library, point: &Point) -> f64 {
-    let time = library.seconds(device, point.shape, point.kernel);
-    time.map_or(0.0, |time| (time / point.time).ln())
-}
-
-/// The library with rates for each alignment.
-fn searched(device: &Device, mut library: Library, points: &[Point]) -> Library {
-    let of = |align: u32| points.iter().filter(move |p| p.align == align).collect();
-    let whole: Vec<&Point> = of(ALIGNED);
-    let rates = search(device, &library, ALIGNED, &whole);
-    library.rates = rates;
-    let mut unaligned = Vec::new();
-    for align in [2, 4, 8] {
-        let own: Vec<&Point> = of(align);
-        if own.len() >= ENOUGH {
-            let slower = Rates {
-                arithmetic: rates.arithmetic * SLOWER,
-                ..rates
-            };
-            let begin = library.clone().with_unaligned(vec![(align, slower)]);
-            unaligned.push((align, search(device, &begin, align, &own)));
-        }
-    }
-    library.unaligned = unaligned;
-    library
-}
-
-/// The rates of an alignment; no kernel computes more than one of aligned rows. Moves one rate after
-/// another by a factor while that helps, with smaller and smaller factors.
-fn search(device: &Device, library: &Library, align: u32, points: &[&Point]) -> Rates {
-    let most = library.rates.arithmetic;
-    let which = if align < ALIGNED { &OWN[..] } else { &ALL[..] };
-    let mut trial = library.clone();
-    let mut error = |rates: Rates| {
-        match trial.unaligned.first_mut().filter(|_| align < ALIGNED) {
-            Some((_, own)) if rates.arithmetic <= most => *own = rates,
-            Some(_) => return f64::INFINITY,
-            None => trial.rates = rates,
-        }
-        let deviations = points.iter().map(|point| deviation(device, &trial, point));
-        deviations
-            .map(|e| (1.0 + (e / SOFT).powi(2)).sqrt())
-            .sum::<f64>()
-    };
-    let mut rates = *library.rates_of(align);
-    let mut best = error(rates);
-    let mut step = STEPS[0];
-    while step > STEPS[1] {
-        let mut moved = false;
-        for &which in which {
-            for factor in [1.0 + step, 1.0 / (1.0 + step)] {
-                let mut trial = rates;
-                scale(&mut trial, which, factor);
-                let found = error(trial);
-                if found < best {
-                    (best, rates, moved) = (found, trial, true);
-                }
-            }
-        }
-        if !moved {
-            step /= 2.0;
-        }
-    }
-    rates
-}
-
-fn scale(rates: &mut Rates, which: usize, factor: f64) {
-    let factor_within = |value: f64| (value * factor).clamp(0.06, 19.0);
-    match which {
-        0 => rates.arithmetic = factor_within(rates.arithmetic),
-        1 => rates.memory = factor_within(rates.memory),
-        2 => rates.overhead = factor_within(rates.overhead),
-        3 => rates.load = BytesPerSecond::of(rates.load.get() * factor),
-        4 => rates.epilogue = Seconds::of((rates.epilogue.get() * factor).min(1.0)),
-        5 => {
-            rates.partials = BytesPerSecond::of((rates.partials.get() * factor).min(MOST_PARTIALS))
-        }
-        6 => rates.latency = Seconds::of((rates.latency.get() * factor).min(1e-6)),
-        7 => rates.cached = (rates.cached * factor).min(1e12),
-        _ => rates.reduction = Seconds::of((rates.reduction.get() * factor).min(1e-3)),
-    }
-}
-
-/// Sets each kernel's efficiency from what the rates leave.
-fn efficiencies(device: &Device, mut library: Library, points: &[Point]) -> Library {
-    let mut sums = vec![(0.0, CALM); library.algorithms.len()];
-    for point in points {
-        let error = deviation(device, &library, point);
-        if let Some((sum, count)) = sums.get_mut(usize::from(point.kernel)) {
-            *sum += error.clamp(-MOST_DEVIATION, MOST_DEVIATION);
-            *count += 1.0;
-        }
-    }
-    for (algorithm, (sum, count)) in library.algorithms.iter_mut().zip(sums) {
-        algorithm.efficiency = (sum / count).exp();
-    }
-    library
 }

@@ -29,6 +29,7 @@ mod library;
 mod load;
 mod products;
 pub mod profile;
+mod rates;
 pub mod recorded;
 mod relay;
 pub mod shapes;

@@ -3,7 +3,8 @@
 //! ‖a, b, …‖ is no less than the largest of them, and a sum's parts are those of [`Library::one`]
 //! otherwise.
 
-use super::{AREA, Algorithm, Library, PARTIAL, Shape};
+use super::model::{AREA, PARTIAL};
+use super::{Algorithm, Library, Shape};
 use crate::device::Device;
 use crate::device::gemm::tiles::quotient;
 

@@ -25,6 +25,7 @@
 //! Measured points correct it: see `near`.
 
 mod floor;
+mod model;
 mod near;
 #[cfg(test)]
 mod tests;
@@ -33,17 +34,14 @@ use super::{GemmTime, wave};
 use crate::device::{DType, Device};
 use crate::units::{BytesPerSecond, Seconds};
 use floor::Floor;
+use model::Modelled;
 use near::Measured;
 pub(super) use near::Place;
 
-/// Bytes written and read per element of C and part of a split k (fp32 partial sums).
-const PARTIAL: f64 = 8.0;
 /// Measurements of an algorithm that make it one to choose from.
 const MET: u32 = 3;
 /// Shapes with the same n lend their choices up to this distance in ln k: a factor of 2.
 const LEND: f64 = std::f64::consts::LN_2;
-/// Area of the tile that `epilogue` is stated for \[elements\].
-const AREA: f64 = 256.0 * 128.0;
 /// Bytes that rows are multiples of for the fastest kernels: what a GPU loads at once.
 pub const ALIGNED: u32 = 16;
 
@@ -112,17 +110,6 @@ pub(super) struct Shape {
     pub m: u64,
     pub n: u64,
     pub k: u64,
-}
-
-/// The time of one algorithm with its parts \[s\].
-#[derive(Copy, Clone, Debug)]
-struct Modelled {
-    seconds: f64,
-    /// The same with all of B read from memory.
-    cold: f64,
-    overhead: f64,
-    unquantised: f64,
-    wave: f64,
 }
 
 impl Library {
@@ -300,53 +287,6 @@ impl Library {
         best
     }
 
-    fn one(
-        &self,
-        device: &Device,
-        rate: f64,
-        Shape { m, n, k }: Shape,
-        algorithm: Algorithm,
-        sms: u32,
-    ) -> Modelled {
-        let rates = self.rates_of(self.align(n, k));
-        let size = self.dtype.size() as f64;
-        let [m, n, k] = [m, n, k].map(|x| x as f64);
-        let (tm, tn) = (f64::from(algorithm.tile.0), f64::from(algorithm.tile.1));
-        let split = f64::from(algorithm.split.max(1));
-        let all = f64::from(device.sms.max(1));
-        let sms = f64::from(sms.clamp(1, device.sms.max(1)));
-        let flow = both(
-            2.0 * tm * tn / (rate * rates.arithmetic / all),
-            (tm + tn) * size / rates.load.get(),
-        );
-        let step = both(flow, rates.latency.get());
-        let tile = step * (k / split).ceil() + rates.epilogue.get() * tm * tn / AREA;
-        let waves = ((m / tm).ceil() * (n / tn).ceil() * split / sms).ceil();
-        let fraction = m * n * split / (tm * tn * sms);
-        let b = k * n * size;
-        let miss = 1.0 / (1.0 + (rates.cached / b).powi(4));
-        let memory = |miss: f64| {
-            let bytes = (m * k + m * n) * size + b * miss;
-            bytes / (device.hbm.get() * rates.memory)
-        };
-        let partials = match algorithm.split > 1 {
-            true => PARTIAL * m * n * split / rates.partials.get() + rates.reduction.get(),
-            false => 0.0,
-        };
-        let overhead = device.gemm_overhead.get() * rates.overhead;
-        let of = |waves: f64, miss: f64| {
-            let work = both(waves * tile, memory(miss));
-            (overhead + work + partials) / algorithm.efficiency
-        };
-        Modelled {
-            seconds: of(waves, miss),
-            cold: of(waves, 1.0),
-            overhead: overhead / algorithm.efficiency,
-            unquantised: of(fraction.min(waves), miss),
-            wave: tile / algorithm.efficiency,
-        }
-    }
-
     /// Tiles, each as often as k is split.
     fn tiles(&self, Shape { m, n, .. }: Shape, algorithm: u16) -> f64 {
         self.algorithms
@@ -390,14 +330,4 @@ impl Choices {
 pub fn alignment(dtype: DType, n: u64, k: u64) -> u32 {
     let bytes = (n | k).wrapping_mul(dtype.size()) | u64::from(ALIGNED);
     1 << bytes.trailing_zeros()
-}
-
-/// (a⁴ + b⁴)^¼ without overflow.
-fn both(a: f64, b: f64) -> f64 {
-    let most = a.max(b);
-    if most <= 0.0 || !most.is_finite() {
-        return most;
-    }
-    let ratio = a.min(b) / most;
-    most * (1.0 + ratio.powi(4)).sqrt().sqrt()
 }

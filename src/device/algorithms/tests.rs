@@ -1,0 +1,89 @@
+//! Reading lists of algorithms.
+
+use crate::device::{DType, gemm, parse};
+
+const BASE: &str = include_str!("../../../topologies/gpus/h200.yaml");
+const MORE: &str = "  algorithms:
+    dtype: bf16
+    rates: { arithmetic: 0.95, memory: 0.98, overhead: 0.9, load: 110 GB/s, epilogue: 2.5 us, partials: 2.4 TB/s, latency: 1.4 ns, cached: 26 MB, reduction: 1 us }
+    tiles: { 64x64: 0.98, 128x256: 1.01, 64x64/4: 1.02 }
+    chosen:
+      4096x4096: 192:0 512:2 8192:1
+";
+
+/// The H200's profile with the list above, `from` replaced by `to` in it.
+fn with(from: &str, to: &str) -> String {
+    assert!(MORE.contains(from), "{from}");
+    let more = MORE.replacen(from, to, 1);
+    let text = BASE.replacen("  table:\n", &format!("{more}  table:\n"), 1);
+    // Every part of a section has a source.
+    text.replacen(
+        "    table: measured",
+        "    algorithms: assumed\n    table: measured",
+        1,
+    )
+}
+
+#[test]
+fn a_list_is_read() {
+    let gpu =
+        parse(&with("64x64: 0.98", "64x64: 0.98"), "h200.yaml").unwrap_or_else(|e| panic!("{e}"));
+    let library = gpu.gemm_library.as_deref().unwrap();
+    assert_eq!(
+        (library.algorithms[2].split, library.rates.cached),
+        (4, 26e6)
+    );
+    assert_eq!(library.choices[0].rows, [(192, 0), (512, 2), (8192, 1)]);
+    // A measured point is met, by fp16 as well.
+    let point = gpu
+        .gemm_table
+        .iter()
+        .find(|p| (p.n, p.k, p.m) == (4096, 4096, 512))
+        .unwrap();
+    for dtype in [DType::Bf16, DType::Fp16] {
+        let time = gemm::gemm(&gpu, dtype, 512, 4096, 4096, gpu.sms).unwrap();
+        assert!((time.seconds / point.time.get() - 1.0).abs() < 1e-12);
+    }
+}
+
+#[test]
+fn rows_that_are_not_aligned_have_rates_and_tiles() {
+    let text = with(
+        "    tiles: { 64x64: 0.98,",
+        "    unaligned:\n      2: { arithmetic: 0.2, memory: 0.98, overhead: 0.9, load: 110 GB/s, epilogue: 2.5 us, partials: 2.4 TB/s }\n    tiles: { 64x64@2: 0.9, 64x64: 0.98,",
+    );
+    let gpu = parse(&text, "h200.yaml").unwrap_or_else(|e| panic!("{e}"));
+    let library = gpu.gemm_library.as_deref().unwrap();
+    assert_eq!(library.rates_of(2).arithmetic, 0.2);
+    assert_eq!(library.rates_of(16).arithmetic, 0.95);
+    let aligned: Vec<u32> = library.algorithms.iter().map(|a| a.align).collect();
+    assert_eq!(aligned, [2, 16, 16, 16]);
+}
+
+#[test]
+fn mistakes_have_place_and_remedy() {
+    for (from, to, words) in [
+        ("192:0", "192:7", "`192:7` is no choice"),
+        ("512:2", "100:2", "growing numbers of rows"),
+        ("64x64/4", "64x64/x", "write e.g. `64x128`, or `64x128/4`"),
+        ("128x256: 1.01", "128x256: 40", "`40` is no factor"),
+        ("128x256: 1.01", "128x256@3: 1", "`3` is no alignment"),
+        (
+            "    tiles:",
+            "    unaligned: { 16: 1 }\n    tiles:",
+            "`16` is no alignment",
+        ),
+        ("arithmetic: 0.95, ", "", "`arithmetic` is missing"),
+        ("load: 110 GB/s", "load: 0 GB/s", "at least 1 byte a second"),
+        ("4096x4096:", "4096:", "`4096` is not a column (k x n)"),
+        (
+            "{ 64x64: 0.98, 128x256: 1.01, 64x64/4: 1.02 }",
+            "{}",
+            "0 tiles",
+        ),
+    ] {
+        let error = parse(&with(from, to), "h200.yaml").unwrap_err().to_string();
+        assert!(error.contains(words), "{from} → {to}: {error}");
+        assert!(error.contains("h200.yaml:"), "{error}");
+    }
+}

@@ -1,0 +1,80 @@
+//! The time of one algorithm, by the formulas of [`super`].
+
+use super::{Algorithm, Library, Shape};
+use crate::device::Device;
+
+/// Bytes written and read per element of C and part of a split k (fp32 partial sums).
+pub(super) const PARTIAL: f64 = 8.0;
+/// Area of the tile that `epilogue` is stated for \[elements\].
+pub(super) const AREA: f64 = 256.0 * 128.0;
+
+/// The time of one algorithm with its parts \[s\].
+#[derive(Copy, Clone, Debug)]
+pub(super) struct Modelled {
+    pub seconds: f64,
+    /// The same with all of B read from memory.
+    pub cold: f64,
+    pub overhead: f64,
+    pub unquantised: f64,
+    pub wave: f64,
+}
+
+impl Library {
+    /// The time on some SMs.
+    pub(super) fn one(
+        &self,
+        device: &Device,
+        rate: f64,
+        Shape { m, n, k }: Shape,
+        algorithm: Algorithm,
+        sms: u32,
+    ) -> Modelled {
+        let rates = self.rates_of(self.align(n, k));
+        let size = self.dtype.size() as f64;
+        let [m, n, k] = [m, n, k].map(|x| x as f64);
+        let (tm, tn) = (f64::from(algorithm.tile.0), f64::from(algorithm.tile.1));
+        let split = f64::from(algorithm.split.max(1));
+        let all = f64::from(device.sms.max(1));
+        let sms = f64::from(sms.clamp(1, device.sms.max(1)));
+        let flow = both(
+            2.0 * tm * tn / (rate * rates.arithmetic / all),
+            (tm + tn) * size / rates.load.get(),
+        );
+        let step = both(flow, rates.latency.get());
+        let tile = step * (k / split).ceil() + rates.epilogue.get() * tm * tn / AREA;
+        let waves = ((m / tm).ceil() * (n / tn).ceil() * split / sms).ceil();
+        let fraction = m * n * split / (tm * tn * sms);
+        let b = k * n * size;
+        let miss = 1.0 / (1.0 + (rates.cached / b).powi(4));
+        let memory = |miss: f64| {
+            let bytes = (m * k + m * n) * size + b * miss;
+            bytes / (device.hbm.get() * rates.memory)
+        };
+        let partials = match algorithm.split > 1 {
+            true => PARTIAL * m * n * split / rates.partials.get() + rates.reduction.get(),
+            false => 0.0,
+        };
+        let overhead = device.gemm_overhead.get() * rates.overhead;
+        let of = |waves: f64, miss: f64| {
+            let work = both(waves * tile, memory(miss));
+            (overhead + work + partials) / algorithm.efficiency
+        };
+        Modelled {
+            seconds: of(waves, miss),
+            cold: of(waves, 1.0),
+            overhead: overhead / algorithm.efficiency,
+            unquantised: of(fraction.min(waves), miss),
+            wave: tile / algorithm.efficiency,
+        }
+    }
+}
+
+/// (a⁴ + b⁴)^¼ without overflow.
+fn both(a: f64, b: f64) -> f64 {
+    let most = a.max(b);
+    if most <= 0.0 || !most.is_finite() {
+        return most;
+    }
+    let ratio = a.min(b) / most;
+    most * (1.0 + ratio.powi(4)).sqrt().sqrt()
+}
