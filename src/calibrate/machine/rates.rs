@@ -2,7 +2,7 @@
 //!
 //! Rates are those of the least Σ √(1 + (ε/2 %)²), ε = ln(modelled / measured), over points whose
 //! kernel is known: a few that the model does not explain count little. Rows that are no multiples of
-//! 16 bytes have rates of their own by what they are multiples of, from [`ENOUGH`] points on. What then
+//! 16 bytes have rates of their own by what they are multiples of, from ten points on. What then
 //! remains of each tile and split, averaged with `CALM` points of no deviation, is its efficiency.
 
 use crate::device::Device;

@@ -33,7 +33,7 @@ use crate::device::Device;
 pub const MARK: &str = "#= ";
 /// Latencies of links \[us\], assumed: a copy's start-up cannot be told from them.
 const LATENCY: [f64; 3] = [0.5, 0.4, 0.1];
-/// Of the way between a GPU and its host's memory [s].
+/// Of the way between a GPU and its host's memory \[s\].
 pub const HOST_LATENCY: f64 = (LATENCY[1] + LATENCY[2]) * 1e-6;
 
 /// The machine, in words.
