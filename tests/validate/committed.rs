@@ -108,6 +108,8 @@ fn every_measured_table_is_read() {
             let name = path.file_name().unwrap().to_string_lossy().into_owned();
             if name.ends_with("-tasks.csv") {
                 duet::validate::tasks::read(&path).unwrap_or_else(|error| panic!("{error}"));
+            } else if name.ends_with("-peers.csv") {
+                duet::validate::peers::read(&path).unwrap_or_else(|error| panic!("{error}"));
             } else if name.ends_with(".csv") {
                 duet::validate::table::read(&path).unwrap_or_else(|error| panic!("{error}"));
             }
