@@ -49,7 +49,7 @@ pub fn rank(
     let trial = Trial {
         site: &site,
         operator: group.operator,
-        options: executed(group, &settings[..settings.len().min(1)]).options(),
+        options: executed(group, settings.first()).options(),
         verify_up_to: 0,
     };
     let product = trial.unsplit_gemm();
@@ -66,7 +66,7 @@ pub fn rank(
                     .strategy
                     .build_at(&group.operator, &site)
                     .map_err(|skip| skip.reason)?;
-                let how = executed(group, &run[..1]);
+                let how = executed(group, Some(setting));
                 sim::executed(&schedule, &topology, &how)
                     .map(|timeline| timeline.makespan)
                     .map_err(|error| error.to_string())
@@ -91,11 +91,9 @@ pub fn rank(
     ranking
 }
 
-/// How GPUs perform the first of these settings.
-fn executed(group: &Group, setting: &[Setting]) -> Executed {
-    let lowered = setting
-        .first()
-        .map(|setting| setting.options(group).lowered());
+/// How GPUs perform a setting; without one, how the group is launched.
+fn executed(group: &Group, setting: Option<&Setting>) -> Executed {
+    let lowered = setting.map(|setting| setting.options(group).lowered());
     Executed {
         launch: group.launch,
         lowered: lowered.unwrap_or_default(),

@@ -23,10 +23,9 @@ use super::book::Book;
 use super::copies::size;
 use super::estimate::Estimate;
 use super::lab::{LANES, Lab};
-use super::library::{KINDS, collective};
+use super::library::{KINDS, collective, comms};
 use super::products::Ready;
 use crate::gpu::GpuError;
-use crate::gpu::env::Library;
 use crate::gpu::raw::Event;
 use crate::gpu::raw::nccl::Comms;
 
@@ -67,16 +66,9 @@ const ORDERS: [Order; 4] = [
 ];
 
 fn run(lab: &Lab<'_>, book: &Book<'_>) -> Result<(), GpuError> {
-    if lab.units.len() < 2 {
-        book.note("one GPU has nobody to gather from");
+    let Some(comms) = comms(lab, book)? else {
         return Ok(());
-    }
-    if let Err(error) = lab.session.require(Library::Nccl) {
-        book.note(format!("skipped: {error}"));
-        return Ok(());
-    }
-    let gpus: Vec<_> = lab.units.iter().map(|unit| unit.gpu.clone()).collect();
-    let comms = Comms::new(&gpus)?;
+    };
     for (kind, _) in KINDS {
         for each in [64 << 10, 1 << 20, 2 << 20, 4 << 20, 8 << 20, 64 << 20_u64] {
             blocks(lab, book, &comms, (kind, each))?;

@@ -32,18 +32,25 @@ pub(super) const KINDS: [(&str, f64); 3] = [
     ("all-reduce", 2.0),
 ];
 
-fn run(lab: &Lab<'_>, book: &Book<'_>) -> Result<(), GpuError> {
-    let members = lab.units.len() as u64;
-    if members < 2 {
+/// The library's communicators of all GPUs; `None` with a note where there are none to be had.
+pub(super) fn comms(lab: &Lab<'_>, book: &Book<'_>) -> Result<Option<Comms>, GpuError> {
+    if lab.units.len() < 2 {
         book.note("one GPU has nobody to gather from");
-        return Ok(());
+        return Ok(None);
     }
     if let Err(error) = lab.session.require(Library::Nccl) {
         book.note(format!("skipped: {error}"));
-        return Ok(());
+        return Ok(None);
     }
     let gpus: Vec<_> = lab.units.iter().map(|unit| unit.gpu.clone()).collect();
-    let comms = Comms::new(&gpus)?;
+    Comms::new(&gpus).map(Some)
+}
+
+fn run(lab: &Lab<'_>, book: &Book<'_>) -> Result<(), GpuError> {
+    let members = lab.units.len() as u64;
+    let Some(comms) = comms(lab, book)? else {
+        return Ok(());
+    };
     let most = lab.units[0]
         .most(members)
         .min(if lab.quick { 16 << 20 } else { 256 << 20 });

@@ -99,13 +99,7 @@ fn commands(args: &ValidateArgs, wanted: &Wanted) -> String {
             sum.add(estimate);
         }
     }
-    let mut grid = Grid::default()
-        .left("command", 0)
-        .right("groups", 0)
-        .right("cases", 0)
-        .right("skipped", 1)
-        .right("memory of a GPU", 0)
-        .right("time", 0);
+    let mut grid = columns("command");
     for (index, sum) in sums.iter().enumerate() {
         grid.row(sum.cells(&format!("{} of {}", index + 1, sums.len())));
     }
@@ -115,6 +109,17 @@ fn commands(args: &ValidateArgs, wanted: &Wanted) -> String {
         budget.as_secs_f64(),
         grid.draw(&args.output.look())
     )
+}
+
+/// The columns of [`Sum::cells`].
+fn columns(name: &'static str) -> Grid {
+    Grid::default()
+        .left(name, 0)
+        .right("groups", 0)
+        .right("cases", 0)
+        .right("skipped", 1)
+        .right("memory of a GPU", 0)
+        .right("time", 0)
 }
 
 /// By grid.
@@ -127,13 +132,7 @@ fn table(args: &ValidateArgs, wanted: &Wanted) -> String {
             .add(estimate);
         all.add(estimate);
     }
-    let mut grid = Grid::default()
-        .left("grid", 0)
-        .right("groups", 0)
-        .right("cases", 0)
-        .right("skipped", 1)
-        .right("memory of a GPU", 0)
-        .right("time", 0);
+    let mut grid = columns("grid");
     for (index, sum) in &sums {
         grid.row(sum.cells(&wanted.experiment.grids[*index as usize].name));
     }

@@ -79,6 +79,20 @@ pub struct GemmTime {
     pub cold: f64,
 }
 
+impl GemmTime {
+    /// The same work, `factor` times as slow.
+    fn slower(self, factor: f64) -> Self {
+        Self {
+            seconds: self.seconds * factor,
+            overhead: self.overhead * factor,
+            unquantised: self.unquantised * factor,
+            wave: self.wave * factor,
+            cold: self.cold * factor,
+            ..self
+        }
+    }
+}
+
 /// A GEMM `m × k` times `k × n` on `sms` SMs of `device` (at least one, at most all it has);
 /// `None` when the device lacks `dtype`. An empty GEMM takes no time.
 pub fn gemm(device: &Device, dtype: DType, m: u64, n: u64, k: u64, sms: u32) -> Option<GemmTime> {
@@ -87,15 +101,7 @@ pub fn gemm(device: &Device, dtype: DType, m: u64, n: u64, k: u64, sms: u32) -> 
     }
     let model = model(device, dtype, m, n, k, sms)?;
     let factor = table::correction(&device.gemm_table, dtype, m, n, k);
-    Some(GemmTime {
-        seconds: model.seconds * factor,
-        overhead: model.overhead * factor,
-        hbm_bytes: model.hbm_bytes,
-        unquantised: model.unquantised * factor,
-        wave: model.wave * factor,
-        tiles: model.tiles,
-        cold: model.cold * factor,
-    })
+    Some(model.slower(factor))
 }
 
 /// What is known of the library's choices for `dtype`.

@@ -17,6 +17,13 @@ pub enum Family {
 }
 
 impl Family {
+    const fn name(self) -> &'static str {
+        match self {
+            Self::Sm80 => "sm80",
+            Self::Sm90 => "sm90",
+        }
+    }
+
     /// The rate of its fastest kernel, as a share of the fastest of all (measured on an H200).
     pub(super) const fn rate(self) -> f64 {
         match self {
@@ -97,10 +104,7 @@ impl Tile {
 
     /// A word for it: `sm90-128x256x4-2x1`, the tile, its stages and its cluster.
     pub fn name(self) -> String {
-        let family = match self.family {
-            Family::Sm80 => "sm80",
-            Family::Sm90 => "sm90",
-        };
+        let family = self.family.name();
         let Self {
             rows, cols, stages, ..
         } = self;
@@ -198,10 +202,7 @@ impl Tile {
 
 impl fmt::Display for Tile {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let family = match self.family {
-            Family::Sm80 => "sm80",
-            Family::Sm90 => "sm90",
-        };
+        let family = self.family.name();
         let Self {
             rows, cols, stages, ..
         } = self;

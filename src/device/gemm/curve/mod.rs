@@ -260,15 +260,7 @@ impl Column<'_> {
         let choices = curve.arithmetic(&shape, on);
         std::array::from_fn(|i| {
             let time = curve.settle(&shape, choices[i], on[i]);
-            GemmTime {
-                seconds: time.seconds * factor,
-                overhead: time.overhead * factor,
-                hbm_bytes: time.hbm_bytes,
-                unquantised: time.unquantised * factor,
-                wave: time.wave * factor,
-                tiles: time.tiles,
-                cold: time.cold,
-            }
+            time.slower(factor)
         })
     }
 }
