@@ -47,6 +47,9 @@ extern "C" __global__ void delay(u64 nanoseconds)
     }
 }
 
+// One thread: the time on the GPU's timer [ns].
+extern "C" __global__ void stamp(u64 *out) { *out = now(); }
+
 // One thread: cycles of the SM and nanoseconds that passed meanwhile.
 extern "C" __global__ void clock_rate(u64 nanoseconds, u64 *out)
 {

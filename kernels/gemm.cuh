@@ -53,6 +53,36 @@ struct Gate {
     const Completion *completed;
 };
 
+// What becomes of a tile, in the order in which it does.
+enum Moment {
+    BEGUN,      // its loads are next
+    OPENED,     // what its rows wait for is there
+    FED,        // the first of A and B is there
+    MULTIPLIED, // all of k is added
+    SUMMABLE,   // what it is added to is there
+    STORED,     // it is in memory
+    MOMENTS
+};
+
+// Where TRACE is defined, notes the latest time [ns of the GPU's timer] of a moment of the tile of a block
+// that takes it `at` its turn, and which tile it is; for one thread. A tile has 8 words.
+__device__ void note(u64 *trace, u32 at, Moment moment)
+{
+#ifdef TRACE
+    atomicMax(trace + at * 8ull + moment, now());
+#endif
+}
+
+__device__ void note_tile(u64 *trace, u32 at, u32 m0, u32 n0)
+{
+#ifdef TRACE
+    u32 sm;
+    asm volatile("mov.u32 %0, %%smid;" : "=r"(sm));
+    trace[at * 8ull + 6] = sm;
+    trace[at * 8ull + 7] = m0 | (u64)n0 << 32;
+#endif
+}
+
 // Waits for all that the rows of a band need; for one thread.
 __device__ void band_await(const Gate &gate, const Band &band)
 {

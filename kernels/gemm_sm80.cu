@@ -8,7 +8,7 @@
 // arrives.
 //
 // Given when compiled: ELEMENT ("bf16", "f16"), CONVERT (its pair conversion), TILE_M, TILE_N, STAGES,
-// BLOCKS (of an SM), ACROSS_A, ACROSS_B, ACCUMULATE.
+// BLOCKS (of an SM), ACROSS_A, ACROSS_B, ACCUMULATE; TRACE where the moments of tiles are to be noted.
 
 #include "gemm.cuh"
 
@@ -23,6 +23,7 @@ struct Gemm {
     Gate gate;
     const Part *parts; // null: c
     u32 m, n, k, group;
+    u64 *trace; // see `note`
 };
 
 __device__ u32 shared_address(const void *pointer) { return (u32)__cvta_generic_to_shared(pointer); }
@@ -239,6 +240,9 @@ extern "C" __global__ void __launch_bounds__(threads, BLOCKS) gemm(const __grid_
         const Place place = course.place(at);
         Band band = {};
         band.index = place.band;
+        const bool first = threadIdx.x == 0;
+        if (first)
+            note(gemm.trace, at, BEGUN);
         if (gemm.gate.bands) {
             band = gemm.gate.bands[place.band];
             if (threadIdx.x == 0)
@@ -247,6 +251,10 @@ extern "C" __global__ void __launch_bounds__(threads, BLOCKS) gemm(const __grid_
         // Also: nobody still reads the stages of the tile before.
         __syncthreads();
         const u32 m0 = band.index * tile_m, n0 = place.column * tile_n;
+        if (first) {
+            note(gemm.trace, at, OPENED);
+            note_tile(gemm.trace, at, m0, n0);
+        }
         Copiers copiers(gemm, m0, n0);
 #pragma unroll
         for (u32 i = 0; i < STAGES - 1; i++) {
@@ -260,6 +268,8 @@ extern "C" __global__ void __launch_bounds__(threads, BLOCKS) gemm(const __grid_
         const u32 end = stages + STAGES * stage_bytes, steps = tile_k / 16;
         copies_wait<STAGES - 2>();
         __syncthreads();
+        if (first)
+            note(gemm.trace, at, FED);
         operands[0].load(a_at, b_at, 0);
         for (u32 at_k = 0; at_k < depth; at_k++) {
             const bool more = at_k + STAGES - 1 < depth;
@@ -290,8 +300,12 @@ extern "C" __global__ void __launch_bounds__(threads, BLOCKS) gemm(const __grid_
         }
         copies_wait<0>();
         __syncthreads();
+        if (first)
+            note(gemm.trace, at, MULTIPLIED);
         char *tile = (char *)memory;
         if (ACCUMULATE) {
+            if (first)
+                note(gemm.trace, at, SUMMABLE);
             move<false>(gemm, band, m0, n0, tile);
             __syncthreads();
         }
@@ -310,6 +324,11 @@ extern "C" __global__ void __launch_bounds__(threads, BLOCKS) gemm(const __grid_
                 }
         __syncthreads();
         move<true>(gemm, band, m0, n0, tile);
+#ifdef TRACE
+        __syncthreads();
+        if (first)
+            note(gemm.trace, at, STORED);
+#endif
         if (gemm.gate.completions > 0) {
             __syncthreads();
             if (threadIdx.x == 0)

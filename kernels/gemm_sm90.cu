@@ -13,7 +13,7 @@
 // one still leaves. Blocks stay and take tile after tile. No tile depends on another.
 //
 // Given when compiled: ELEMENT ("bf16", "f16"), CONVERT (its pair conversion), TILE_N, STAGES, CLUSTER_M,
-// CLUSTER_N, ACROSS_A, ACROSS_B, ACCUMULATE.
+// CLUSTER_N, ACROSS_A, ACROSS_B, ACCUMULATE; TRACE where the moments of tiles are to be noted.
 
 #include "hopper.cuh"
 #include "gemm.cuh"
@@ -33,6 +33,7 @@ struct Gemm {
     u16 *out;          // c's start
     u64 out_ld;
     u32 m, n, k, group;
+    u64 *trace; // see `note`
 };
 
 // Shared memory, from a multiple of 1024 bytes on.
@@ -96,6 +97,8 @@ __device__ void load(const Gemm &gemm, const Layout &at, u32 rank)
     Course course(gemm.gate, bands_of(gemm), columns_of(gemm), gemm.group);
     for (Walk walk(gemm); walk.at < walk.end; walk.at += walk.step) {
         const Place place = course.place(walk.at);
+        const u32 turn = walk.at * cluster + rank;
+        note(gemm.trace, turn, BEGUN);
         u32 band = place.band;
         if (gemm.gate.bands) {
             const Band order = gemm.gate.bands[place.band];
@@ -107,6 +110,8 @@ __device__ void load(const Gemm &gemm, const Layout &at, u32 rank)
             }
         }
         const int m0 = (band * CLUSTER_M + rank_m) * tile_m, n0 = (place.column * CLUSTER_N + rank_n) * tile_n;
+        note(gemm.trace, turn, OPENED);
+        note_tile(gemm.trace, turn, m0, n0);
         for (u32 k0 = 0; k0 < gemm.k; k0 += tile_k) {
             const u32 full = at.full + ring.at * 8, a = at.stage(ring.at), b = a + a_bytes;
             barrier_wait(at.empty + ring.at * 8, ring.parity);
@@ -223,6 +228,8 @@ __device__ void store(const Gemm &gemm, const Layout &at, u32 rank, u32 group)
     find(walk);
     if (leader) {
         await_sums(gemm, order);
+        if (ACCUMULATE)
+            note(gemm.trace, walk.at * cluster + rank, SUMMABLE);
         prepare(gemm, at, group, 0, x, y);
     }
     for (u32 turn = 0;;) {
@@ -230,6 +237,9 @@ __device__ void store(const Gemm &gemm, const Layout &at, u32 rank, u32 group)
         const u32 to_x = x + piece * 64;
         const int to_y = y;
         const Band here = order;
+#ifdef TRACE
+        const u32 traced = walk.at * cluster + rank;
+#endif
         turn++;
         if (piece + 1 == pieces) {
             walk.at += walk.step;
@@ -256,6 +266,12 @@ __device__ void store(const Gemm &gemm, const Layout &at, u32 rank, u32 group)
             store_piece(&gemm.c, gemm.out, gemm.out_ld, gemm.m, gemm.n, from, to_x, to_y);
         if (leader) {
             stores_commit();
+#ifdef TRACE
+            if (piece + 1 == pieces) {
+                stores_done();
+                note(gemm.trace, traced, STORED);
+            }
+#endif
             if (piece + 1 == pieces && gemm.gate.completions > 0) {
                 stores_done();
                 proxy_fence();
@@ -263,6 +279,7 @@ __device__ void store(const Gemm &gemm, const Layout &at, u32 rank, u32 group)
             }
             if (walk.at < walk.end && later) {
                 await_sums(gemm, order);
+                note(gemm.trace, walk.at * cluster + rank, SUMMABLE);
                 prepare_next();
             }
         }
@@ -321,6 +338,8 @@ __device__ void multiply(const Gemm &gemm, const Layout &at, u32 rank, u32 group
         u32 before = 0;
         for (u32 k0 = 0; k0 < gemm.k; k0 += tile_k) {
             barrier_wait(at.full + ring.at * 8, ring.parity);
+            if (k0 == 0 && threadIdx.x % 128 == 0)
+                note(gemm.trace, walk.at * cluster + rank, FED);
             const u64 a = tile_descriptor(at.stage(ring.at) + group * 64 * tile_k * 2, across);
             const u64 b = tile_descriptor(at.stage(ring.at) + a_bytes, across);
             products_begin();
@@ -338,6 +357,8 @@ __device__ void multiply(const Gemm &gemm, const Layout &at, u32 rank, u32 group
         }
         products_wait<0>();
         free_stage(before);
+        if (threadIdx.x % 128 == 0)
+            note(gemm.trace, walk.at * cluster + rank, MULTIPLIED);
 #pragma unroll
         for (u32 piece = 0; piece < pieces; piece++) {
             const u32 half = turn % 2, place = at.piece(group, half);

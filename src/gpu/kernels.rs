@@ -124,6 +124,7 @@ pub struct Kernels {
     barrier: Kernel,
     delay: Kernel,
     clock_rate: Kernel,
+    stamp: Kernel,
 }
 
 impl Kernels {
@@ -157,6 +158,7 @@ impl Kernels {
             barrier: flag.kernel("barrier")?,
             delay: flag.kernel("delay")?,
             clock_rate: flag.kernel("clock_rate")?,
+            stamp: flag.kernel("stamp")?,
         })
     }
 
@@ -187,6 +189,7 @@ impl Kernels {
             ("barrier", &self.barrier),
             ("delay", &self.delay),
             ("clock_rate", &self.clock_rate),
+            ("stamp", &self.stamp),
         ];
         lists
             .chain(single.map(|(name, kernel)| (name.to_owned(), kernel)))

@@ -12,7 +12,7 @@ use crate::cli::evaluate;
 use crate::cli::output::{Format, OutputArgs};
 use crate::cli::simulate;
 use crate::gpu::plan::{
-    self, Area, Flags, Library, Mode, Options, Path, Plan, Products, Rows, What,
+    self, Area, Flags, Library, Mode, Options, Path, Plan, Products, Rows, Waits, What,
 };
 use crate::gpu::tiles::{Family, Tile};
 use crate::report::grid::{Grid, Paint, clean, paint};
@@ -105,6 +105,16 @@ impl From<GemmArg> for Products {
 }
 
 #[derive(Copy, Clone, Debug, PartialEq, Eq, ValueEnum)]
+enum WaitsArg {
+    /// Inside the kernel where nothing goes through the host.
+    Auto,
+    /// Inside the kernel.
+    Inside,
+    /// In streams.
+    Stream,
+}
+
+#[derive(Copy, Clone, Debug, PartialEq, Eq, ValueEnum)]
 enum FlagsArg {
     /// Words in the waiting GPU's memory.
     Value,
@@ -158,6 +168,10 @@ pub struct LoweringArgs {
     /// What stands for a schedule's flags in streams
     #[arg(long, value_enum, default_value = "value", value_name = "KIND")]
     flags: FlagsArg,
+    /// Where tile groups of Duet's own products wait: inside one kernel, where nothing goes through the
+    /// host (auto) or always, or each in its stream
+    #[arg(long, value_enum, default_value = "auto", value_name = "WHERE")]
+    waits: WaitsArg,
     /// Thread blocks of copies within one GPU
     #[arg(long, default_value = "16", value_name = "N")]
     local_blocks: u16,
@@ -200,6 +214,11 @@ impl LoweringArgs {
                 FlagsArg::Value => Flags::Value,
                 FlagsArg::ValueAndEvent => Flags::ValueAndEvent,
                 FlagsArg::Event => Flags::Event,
+            },
+            waits: match self.waits {
+                WaitsArg::Auto => Waits::Auto,
+                WaitsArg::Inside => Waits::Inside,
+                WaitsArg::Stream => Waits::Stream,
             },
             local_blocks: self.local_blocks,
             verify: !self.no_verify,

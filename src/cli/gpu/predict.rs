@@ -2,6 +2,7 @@
 
 use std::path::Path;
 
+use super::plan::LoweringArgs;
 use super::run_output::Variant;
 use crate::cli::args::Launch;
 use crate::cli::error::Failure;
@@ -10,8 +11,8 @@ use crate::device::DType;
 use crate::gpu::campaign::Prepared;
 use crate::gpu::compare::fill;
 use crate::gpu::exec::{Faults, Machine, Run};
-use crate::gpu::plan;
-use crate::gpu::timing::{Timer, trace};
+use crate::gpu::plan::{self, Options};
+use crate::gpu::timing::{Timer, tile_trace, trace};
 use crate::sim::{self, Executed, LaunchMode};
 use crate::timeline::Timeline;
 use crate::topology::Topology;
@@ -44,7 +45,7 @@ pub fn possible(dtype: DType, fused: bool) -> Result<(), Failure> {
 /// Why the simulator cannot perform it, in words.
 pub fn predict(
     topology: &Topology,
-    launch: Launch,
+    lowering: &LoweringArgs,
     variant: &Variant<'_>,
 ) -> Result<Option<Timeline>, Failure> {
     let path = match variant.columns.case.path {
@@ -59,12 +60,16 @@ pub fn predict(
     };
     let topology = &with_path(topology, path);
     let case = &variant.columns.case;
+    let lowered = Options {
+        products: case.products,
+        ..lowering.options()
+    };
     let how = Executed {
-        launch: match launch {
+        launch: match lowering.launch() {
             Launch::Stream => LaunchMode::Stream,
             Launch::Graph => LaunchMode::Graph,
         },
-        lowered: case.options().lowered(),
+        lowered: lowered.lowered(),
         record: true,
     };
     let timeline = sim::executed(&variant.prepared.schedule, topology, &how);
@@ -106,6 +111,33 @@ pub fn write_trace(
     crate::report::trace::write_all(&mut bytes, topology, schedule, &all)
         .map_err(|error| Failure::Internal(format!("error: cannot write the trace: {error}")))?;
     write_file(path, &bytes)
+}
+
+/// Performs a variant once more and writes when its tiles were what.
+///
+/// # Errors
+/// The GPUs', and a file that cannot be written.
+pub fn write_tiles(
+    seed: u64,
+    machine: &Machine<'_>,
+    variant: &Variant<'_>,
+    path: &Path,
+) -> Result<(), Failure> {
+    let Prepared { schedule, plan } = &variant.prepared;
+    let run = Run::new(machine, schedule, plan, Faults::default())?;
+    for parity in 0..2 {
+        fill(&run, parity, seed)?;
+    }
+    let timer = Timer::new(run, false)?;
+    timer.once(1)?;
+    let tiles = tile_trace(&timer)?;
+    if tiles.tiles.is_empty() {
+        return Err(Failure::Usage(format!(
+            "error: `{}` has no tiles of Duet's kernels to trace\n  help: add `--gemm duet`",
+            variant.columns.variant
+        )));
+    }
+    write_file(path, tiles.csv().as_bytes())
 }
 
 /// A file that cannot be written.

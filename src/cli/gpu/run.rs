@@ -9,7 +9,7 @@ use std::time::Duration;
 use clap::Args;
 
 use super::plan::LoweringArgs;
-use super::predict::{possible, predict, write_trace, written};
+use super::predict::{possible, predict, write_tiles, write_trace, written};
 use super::run_output::{References, Variant, csv, table, value};
 use super::settings::{UseArgs, read_list, read_warm};
 use crate::cli::args::OperatorArgs;
@@ -91,6 +91,10 @@ pub struct RunArgs {
     /// `--predict`
     #[arg(long, value_name = "FILE", help_heading = "Output")]
     trace: Option<PathBuf>,
+    /// Write when the tiles of Duet's own products of the first strategy began, waited, were
+    /// multiplied and stored, as CSV
+    #[arg(long, value_name = "FILE", help_heading = "Output")]
+    tile_trace: Option<PathBuf>,
     #[command(flatten)]
     gpus: UseArgs,
     #[command(flatten)]
@@ -192,7 +196,7 @@ pub fn run(args: &RunArgs) -> Result<(), Failure> {
         });
     }
     for variant in variants.iter_mut().filter(|_| args.predict) {
-        variant.predicted = predict(&topology, args.lowering.launch(), variant)?;
+        variant.predicted = predict(&topology, &args.lowering, variant)?;
         variant.columns.predicted = variant.predicted.as_ref().map(|t| t.makespan);
     }
     let limit = args.gpus.limit() * (args.replays + 2) + ASIDE;
@@ -206,6 +210,10 @@ pub fn run(args: &RunArgs) -> Result<(), Failure> {
     if let (Some(path), Some(first)) = (&args.trace, variants.first()) {
         watchdog.step("writing the trace".to_owned(), limit);
         write_trace(args.seed, &machine, &topology, first, path)?;
+    }
+    if let (Some(path), Some(first)) = (&args.tile_trace, variants.first()) {
+        watchdog.step("tracing tiles".to_owned(), limit);
+        write_tiles(args.seed, &machine, first, path)?;
     }
     match args.output.format {
         Format::Table => args

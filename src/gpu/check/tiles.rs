@@ -8,7 +8,7 @@ use crate::device::DType;
 use crate::gpu::GpuError;
 use crate::gpu::kernels::Epoch;
 use crate::gpu::raw::{Copy2d, Region};
-use crate::gpu::tiles::{Gate, Group, Order, Part, Tile, order};
+use crate::gpu::tiles::{Beside, Does, Gate, Group, Order, Part, Tile, order};
 use crate::schedule::Extent;
 
 const MIB: u64 = 1 << 20;
@@ -31,13 +31,17 @@ pub fn products(bench: &Bench) -> Result<String, GpuError> {
     let (mut most, mut spilling) = (0, 0);
     for &tile in &tiles {
         for (dtype, accumulate) in kinds {
-            let used = bench.tiles.borrow_mut().load(tile, dtype, accumulate)?;
+            let does = Does {
+                accumulate,
+                ..plain(dtype)
+            };
+            let used = bench.tiles.borrow_mut().load(tile, does)?;
             most = most.max(used.registers);
             spilling += u32::from(used.local > 0);
             for shape in shapes {
                 let found = product_error(bench, dtype, shape, accumulate, |problem, regions| {
                     let tiles = bench.tiles.borrow();
-                    tiles.launch(bench.stream(), &problem, tile, regions, None)
+                    tiles.launch(bench.stream(), &problem, tile, regions, Beside::default())
                 })?;
                 right(tile, dtype, found)?;
                 worst = worst.max(found);
@@ -49,6 +53,22 @@ pub fn products(bench: &Bench) -> Result<String, GpuError> {
         tiles.len(),
         kinds.len() * tiles.len()
     ))
+}
+
+/// A product and nothing else.
+const fn plain(dtype: DType) -> Does {
+    Does {
+        dtype,
+        accumulate: false,
+        traced: false,
+    }
+}
+
+const fn gated_by(gate: &Gate) -> Beside<'_> {
+    Beside {
+        gate: Some(gate),
+        trace: None,
+    }
 }
 
 fn right(tile: Tile, dtype: DType, found: f64) -> Result<(), GpuError> {
@@ -70,7 +90,7 @@ pub fn gated(bench: &Bench) -> Result<String, GpuError> {
     let tiles = Tile::all(bench.gpu.attributes());
     let [first, second] = &bench.streams;
     for &tile in &tiles {
-        bench.tiles.borrow_mut().load(tile, dtype, false)?;
+        bench.tiles.borrow_mut().load(tile, plain(dtype))?;
         for lost in [false, true] {
             bench.zero(bench.at(WORDS, 4096)?)?;
             let order_of_rows = [2, 3, 4, 0, 1];
@@ -105,7 +125,7 @@ pub fn gated(bench: &Bench) -> Result<String, GpuError> {
                 first.copy(rows(source, 2)?, rows(regions.0, 2)?)?;
                 first.finish(super::LIMIT, "rows for a gated GEMM")?;
                 let tiles = bench.tiles.borrow();
-                tiles.launch(first, &problem, tile, regions, Some(&gate))?;
+                tiles.launch(first, &problem, tile, regions, gated_by(&gate))?;
                 for &i in &order_of_rows[1..] {
                     bench.kernels.delay(second, Duration::from_micros(50))?;
                     second.copy_2d(&Copy2d {
@@ -173,7 +193,7 @@ pub fn parted(bench: &Bench) -> Result<String, GpuError> {
     let [first, second] = &bench.streams;
     let start = bench.arena.region().address();
     for &tile in &tiles {
-        bench.tiles.borrow_mut().load(tile, dtype, false)?;
+        bench.tiles.borrow_mut().load(tile, plain(dtype))?;
         bench.zero(bench.at(WORDS, 4096)?)?;
         // Twice, since what counts the tiles must be as before; the first time C is one.
         for (epoch, n) in [(7, 136), (8, 131)] {
@@ -218,7 +238,7 @@ pub fn parted(bench: &Bench) -> Result<String, GpuError> {
                     second.copy(part(i)?, to)?;
                 }
                 taken = 5 * bytes;
-                tiles.launch(first, &problem, tile, regions, Some(&gate))
+                tiles.launch(first, &problem, tile, regions, gated_by(&gate))
             })?;
             right(tile, dtype, found)?;
             if bench.bytes(SOURCE, taken)? != bench.bytes(32 * MIB, taken)? {

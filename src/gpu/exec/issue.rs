@@ -5,11 +5,13 @@ use std::time::Duration;
 
 use super::Run;
 use super::lane::{Before, GRAPH, commands};
+use super::tables::Traced;
 use crate::gpu::GpuError;
 use crate::gpu::kernels::Matrix;
 use crate::gpu::plan::{Area, CallId, Mode, Step, StreamId, What};
 use crate::gpu::raw::nccl::{Call, Op};
 use crate::gpu::raw::{Copy2d, Event, Region, patiently};
+use crate::gpu::tiles::Beside;
 use crate::schedule::CollectiveKind;
 
 /// Longest delay before a run's streams, and before one of its steps, in a shaken run.
@@ -32,6 +34,8 @@ pub struct Extras<'a> {
     pub shake: Option<&'a RefCell<fastrand::Rng>>,
     /// By step: recorded in its stream before and after it.
     pub trace: Option<&'a [(Event, Event)]>,
+    /// By step: takes the moments of a product's tiles, see [`Run::traced`].
+    pub tiles: Option<&'a [Option<Traced>]>,
     /// By stream: recorded behind its last step. In a graph if it was captured with them.
     pub tails: Option<&'a [Event]>,
     /// Recorded behind the whole run, in the origin.
@@ -56,7 +60,7 @@ impl Run<'_> {
         let origin = self.stream(self.plan.origin);
         self.tell(epoch, start)?;
         // A traced run goes step by step, which a plan for graphs allows.
-        if self.plan.mode == Mode::Stream || extras.trace.is_some() {
+        if self.plan.mode == Mode::Stream || extras.trace.is_some() || extras.tiles.is_some() {
             self.issue((parity, epoch), start, extras, true)?;
         } else {
             let Some(graph) = &self.graphs[parity as usize] else {
@@ -160,7 +164,7 @@ impl Run<'_> {
                     self.stream(plan.steps[i].stream).record(&events[i].0)?;
                 }
             }
-            self.step(next, count, parity, epoch)?;
+            self.step(next, count, (parity, epoch), extras.tiles)?;
             if let Some(events) = trace {
                 for i in steps {
                     self.stream(plan.steps[i].stream).record(&events[i].1)?;
@@ -282,14 +286,16 @@ impl Run<'_> {
             .ok_or_else(|| GpuError::Argument("the plan does not list a product".to_owned()))
     }
 
-    /// Submits `count` steps from `at` on.
+    /// Submits `count` steps from `at` on; `traced` is by step.
     pub(super) fn step(
         &self,
         at: usize,
         count: usize,
-        parity: u64,
-        epoch: u32,
+        (parity, epoch): (u64, u32),
+        traced: Option<&[Option<Traced>]>,
     ) -> Result<(), GpuError> {
+        let traced = traced.and_then(|steps| steps.get(at)?.as_ref());
+        let trace = traced.map(Traced::region);
         let step = &self.plan.steps[at];
         let stream = self.stream(step.stream);
         let gpu = self.plan.streams[step.stream.index()].gpu.index();
@@ -333,8 +339,9 @@ impl Run<'_> {
                 );
                 if self.own(problem) {
                     let tiles = device.tiles.borrow();
-                    return match self.plan.tile {
-                        Some(tile) => tiles.launch(stream, problem, tile, matrices, None),
+                    let beside = Beside { gate: None, trace };
+                    return match self.tile_of(at)? {
+                        Some(tile) => tiles.launch(stream, problem, tile, matrices, beside),
                         None => tiles.run(stream, problem, matrices),
                     };
                 }
@@ -344,7 +351,7 @@ impl Run<'_> {
                 let gemms = device.gemms.borrow();
                 gemms.run(stream, problem, matrices, space.region())
             }
-            What::Gated { .. } => self.gated(at, parity, epoch),
+            What::Gated { .. } => self.gated(at, (parity, epoch), trace),
             What::Add { inputs, out } => {
                 let matrix = |area: &Area| {
                     Ok::<_, GpuError>(Matrix {

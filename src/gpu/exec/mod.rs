@@ -34,4 +34,5 @@ pub use lane::HALF;
 pub use machine::{Device, Machine, Settings};
 pub use memory::memory;
 pub use run::Run;
+pub use tables::Traced;
 pub use watch::{Awaited, first_unmet};

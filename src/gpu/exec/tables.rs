@@ -4,9 +4,32 @@ use super::Run;
 use super::warm::stages;
 use crate::gpu::GpuError;
 use crate::gpu::kernels::{Epoch, STATUS_WORDS};
-use crate::gpu::plan::{FlagId, Rows, Step, What};
-use crate::gpu::raw::Memory;
-use crate::gpu::tiles::{Gate, Group, Tile, order};
+use crate::gpu::plan::{FlagId, Rows, What};
+use crate::gpu::raw::{Memory, Region};
+use crate::gpu::tiles::{Beside, Does, Gate, Group, MOMENTS, Tile, order};
+
+/// Takes the moments of the tiles of a step.
+#[derive(Debug)]
+pub struct Traced {
+    pub tile: Tile,
+    memory: Memory,
+}
+
+impl Traced {
+    pub(super) fn region(&self) -> Region {
+        self.memory.region()
+    }
+
+    /// What was noted, [`MOMENTS`] bytes a tile; zeros where nothing was.
+    ///
+    /// # Errors
+    /// The driver's.
+    pub fn download(&self) -> Result<Vec<u8>, GpuError> {
+        let mut bytes = vec![0; self.memory.region().bytes() as usize];
+        self.memory.download(0, &mut bytes)?;
+        Ok(bytes)
+    }
+}
 
 /// The order and the waits of a product's rows, on its GPU.
 #[derive(Debug)]
@@ -29,19 +52,61 @@ impl Run<'_> {
         self.plan
             .steps
             .iter()
-            .map(|step| match &step.what {
-                What::Gated { groups, .. } => self.table(step, groups).map(Some),
+            .enumerate()
+            .map(|(at, step)| match &step.what {
+                What::Gated { groups, .. } => self.table(at, groups).map(Some),
                 _ => Ok(None),
             })
             .collect()
     }
 
-    fn table(&self, step: &Step, groups: &[Rows]) -> Result<Tables, GpuError> {
+    /// The tile of a product's own kernel, if that computes it.
+    pub(super) fn tile_of(&self, at: usize) -> Result<Option<Tile>, GpuError> {
+        let what = &self.plan.steps[at].what;
+        let Some((.., out)) = what.product() else {
+            return Ok(None);
+        };
+        let problem = &self.problems[self.gemm(what)?];
+        if !self.own(problem) {
+            return Ok(None);
+        }
+        let tiles = self.device(out.gpu.index()).tiles.borrow();
+        let chosen = tiles.chosen(problem, &stages(what)).copied();
+        Ok(self.plan.tile.or(chosen.map(|chosen| chosen.tile)))
+    }
+
+    /// By step: memory for the moments of the tiles of Duet's own products, whose tracing kernels are
+    /// loaded. For one performance.
+    ///
+    /// # Errors
+    /// The compiler's and the driver's.
+    pub fn traced(&self) -> Result<Vec<Option<Traced>>, GpuError> {
+        let step = |at: usize| {
+            let Some(tile) = self.tile_of(at)? else {
+                return Ok(None);
+            };
+            let step = &self.plan.steps[at];
+            let problem = &self.problems[self.gemm(&step.what)?];
+            let gpu = self.plan.streams[step.stream.index()].gpu;
+            let device = self.device(gpu.index());
+            let does = Does {
+                traced: true,
+                ..Does::of(problem)
+            };
+            device.tiles.borrow_mut().load(tile, does)?;
+            let bytes = MOMENTS * tile.turns(problem.m, problem.n);
+            let memory = Memory::new(&device.gpu, bytes)?;
+            memory.upload(0, &vec![0; bytes as usize])?;
+            Ok(Some(Traced { tile, memory }))
+        };
+        (0..self.plan.steps.len()).map(step).collect()
+    }
+
+    fn table(&self, at: usize, groups: &[Rows]) -> Result<Tables, GpuError> {
+        let step = &self.plan.steps[at];
         let problem = &self.problems[self.gemm(&step.what)?];
         let device = self.device(self.plan.streams[step.stream.index()].gpu.index());
-        let stages = stages(&step.what);
-        let chosen = device.tiles.borrow().chosen(problem, &stages).copied();
-        let Some(tile) = self.plan.tile.or(chosen.map(|chosen| chosen.tile)) else {
+        let Some(tile) = self.tile_of(at)? else {
             return Err(GpuError::Argument(
                 "a product with gates that Duet's kernels do not compute".to_owned(),
             ));
@@ -82,8 +147,13 @@ impl Run<'_> {
         })
     }
 
-    /// Submits the product at a step.
-    pub(super) fn gated(&self, at: usize, parity: u64, epoch: u32) -> Result<(), GpuError> {
+    /// Submits the product at a step; `trace` takes the moments of its tiles.
+    pub(super) fn gated(
+        &self,
+        at: usize,
+        (parity, epoch): (u64, u32),
+        trace: Option<Region>,
+    ) -> Result<(), GpuError> {
         let step = &self.plan.steps[at];
         let (Some((a, b, out)), Some(Some(tables))) = (step.what.product(), self.tables.get(at))
         else {
@@ -115,6 +185,10 @@ impl Run<'_> {
         let problem = &self.problems[self.gemm(&step.what)?];
         let tiles = device.tiles.borrow();
         let stream = self.stream(step.stream);
-        tiles.launch(stream, problem, tables.tile, matrices, Some(&gate))
+        let beside = Beside {
+            gate: Some(&gate),
+            trace,
+        };
+        tiles.launch(stream, problem, tables.tile, matrices, beside)
     }
 }

@@ -5,7 +5,7 @@ use super::{Run, Start};
 use crate::gpu::GpuError;
 use crate::gpu::lt::{Problem, Trial};
 use crate::gpu::plan::{GemmShape, Mode, Plan, Products, What};
-use crate::gpu::tiles::{self, Stage};
+use crate::gpu::tiles::{self, Does, Stage};
 
 impl Run<'_> {
     /// Chooses the algorithm of every product, on memory that a run will use.
@@ -31,7 +31,7 @@ impl Run<'_> {
                 let stages = stages(&step.what);
                 match self.plan.tile {
                     Some(tile) => {
-                        tiles.load(tile, problem.dtype, problem.accumulate)?;
+                        tiles.load(tile, Does::of(&problem))?;
                     }
                     None => {
                         tiles.choose(problem, &stages, settings.pick, Some(&trial))?;
@@ -67,7 +67,7 @@ impl Run<'_> {
                 _ => false,
             };
             if new {
-                self.step(next, count, 0, 0)?;
+                self.step(next, count, (0, 0), None)?;
                 for step in &self.plan.steps[next..next + count] {
                     let limit = self.machine.settings().limit;
                     self.stream(step.stream)

@@ -265,6 +265,15 @@ impl Kernels {
         self.delay.launch(stream, Launch::row(1, 1), &args)
     }
 
+    /// Writes the time on the GPU's timer \[ns\] once all that precedes in `stream` has ended.
+    ///
+    /// # Errors
+    /// [`GpuError::Bounds`], and the driver's.
+    pub fn stamp(&self, stream: &Stream, out: Region) -> Result<(), GpuError> {
+        let args = Args::default().u64(out.need("a time", 8)?);
+        self.stamp.launch(stream, Launch::row(1, 1), &args)
+    }
+
     /// Counts the cycles of an SM for a while, at most a second: `out` takes two 8-byte words, the
     /// cycles and the nanoseconds.
     ///

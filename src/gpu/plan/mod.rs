@@ -56,7 +56,7 @@ mod windows;
 
 pub use arena::{ALIGNMENT, LEADING};
 pub use lower::{LowerError, MOST_STREAMS, lower};
-pub use options::{Flags, Library, Mode, Options, Path, Products};
+pub use options::{Flags, Library, Mode, Options, Path, Products, Waits};
 
 use crate::device::DType;
 use crate::gpu::tiles::Tile;

@@ -68,6 +68,18 @@ pub enum Flags {
     Event,
 }
 
+/// Where tile groups of own products wait for what they need.
+#[derive(Copy, Clone, Debug, Default, PartialEq, Eq)]
+pub enum Waits {
+    /// Inside the kernel wherever nothing goes through the host.
+    #[default]
+    Auto,
+    /// Inside the kernel wherever one can be made.
+    Inside,
+    /// In its stream: each group is a product of its own.
+    Stream,
+}
+
 /// How to lower a schedule.
 #[derive(Copy, Clone, Debug, PartialEq)]
 pub struct Options {
@@ -78,6 +90,7 @@ pub struct Options {
     /// The tile of Duet's own products; `None`: the one that suits each.
     pub tile: Option<Tile>,
     pub flags: Flags,
+    pub waits: Waits,
     /// Thread blocks of a copy within one GPU that the schedule leaves to a copy engine.
     pub local_blocks: u16,
     /// Whether the schedule is verified first, as written and as lowered.
@@ -93,6 +106,7 @@ impl Default for Options {
             products: Products::default(),
             tile: None,
             flags: Flags::default(),
+            waits: Waits::default(),
             local_blocks: 16,
             verify: true,
         }
@@ -128,7 +142,11 @@ impl Options {
             // Copies through the host beside a kernel that holds all SMs were seen not to end.
             fuse: self.products == Products::Own
                 && self.flags != Flags::Event
-                && self.path == Path::P2p,
+                && match self.waits {
+                    Waits::Auto => self.path == Path::P2p,
+                    Waits::Inside => true,
+                    Waits::Stream => false,
+                },
             // In a graph copies wait for nodes, not for words in memory.
             tell: self.mode == Mode::Stream,
         }

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use super::order::{BAND, COMPLETION, SECTION, grouped};
-use super::{Family, Tile, Tiles};
+use super::{Does, Family, Tile, Tiles};
 use crate::gpu::GpuError;
 use crate::gpu::kernels::{Epoch, STATUS_WORDS};
 use crate::gpu::lt::Problem;
@@ -38,11 +38,24 @@ pub struct Part {
     pub ld: u64,
 }
 
+/// What a product is given beside its matrices.
+#[derive(Copy, Clone, Debug, Default)]
+pub struct Beside<'a> {
+    /// What its rows wait for, and who is told of them.
+    pub gate: Option<&'a Gate>,
+    /// Takes the moments of its tiles, [`MOMENTS`] bytes for each of [`Tile::turns`].
+    pub trace: Option<Region>,
+}
+
+/// Bytes of what is noted of a tile: six times \[ns of the GPU's timer\], the SM, and row and column
+/// of its first element (32 bits each).
+pub const MOMENTS: u64 = 64;
+
 /// Bytes of `struct Part`.
 const PART: usize = 256;
 
 impl Tiles {
-    /// Enqueues a product by the kernel of `tile`, which is loaded; with a gate, its rows wait for flags.
+    /// Enqueues a product by the kernel of `tile`, which is loaded for what is asked.
     ///
     /// # Errors
     /// [`GpuError::Argument`] for one that is not, [`GpuError::Bounds`], and the driver's.
@@ -52,9 +65,16 @@ impl Tiles {
         problem: &Problem,
         tile: Tile,
         matrices: (Region, Region, Region),
-        gate: Option<&Gate>,
+        Beside { gate, trace }: Beside<'_>,
     ) -> Result<(), GpuError> {
-        let build = (tile, problem.dtype, problem.accumulate);
+        let traced = trace.is_some();
+        let build = (
+            tile,
+            Does {
+                traced,
+                ..Does::of(problem)
+            },
+        );
         let Some(kernel) = self.kernels.get(&build) else {
             return Err(GpuError::Argument(format!("{tile} was not compiled")));
         };
@@ -76,6 +96,13 @@ impl Tiles {
         let pair = |low: u64, high: u64| low | high << 32;
         let group = grouped(bands, tile.band());
         words.extend([pair(problem.m, problem.n), pair(problem.k, group)]);
+        words.push(match trace {
+            Some(trace) => {
+                let bytes = MOMENTS * tile.turns(problem.m, problem.n);
+                trace.need("a trace of tiles", bytes)?
+            }
+            None => 0,
+        });
         if tile.family == Family::Sm90 {
             // The structure's alignment of 64 bytes counts at its end too.
             words.resize(words.len().next_multiple_of(8), 0);

@@ -16,9 +16,9 @@ use std::collections::BTreeMap;
 use std::rc::Rc;
 
 pub use cost::Stage;
-pub use launch::{Gate, Part};
+pub use launch::{Beside, Gate, MOMENTS, Part};
 pub use order::{Group, Order, order};
-pub use tile::{Family, Tile};
+pub use tile::{Does, Family, Tile};
 
 use super::GpuError;
 use super::cache::Cache;
@@ -38,7 +38,7 @@ pub struct Chosen {
 }
 
 /// A compiled kernel.
-type Build = (Tile, DType, bool);
+type Build = (Tile, Does);
 
 /// The kernels on one GPU, compiled when first chosen.
 #[derive(Debug)]
@@ -115,7 +115,7 @@ impl Tiles {
         };
         let tiles: Vec<Tile> = ranked.into_iter().take(of.max(1)).collect();
         for tile in &tiles {
-            self.load(*tile, problem.dtype, problem.accumulate)?;
+            self.load(*tile, Does::of(&problem))?;
         }
         let chosen = match (trial, &tiles[..]) {
             (_, []) => {
@@ -137,17 +137,12 @@ impl Tiles {
     ///
     /// # Errors
     /// The compiler's and the driver's.
-    pub fn load(
-        &mut self,
-        tile: Tile,
-        dtype: DType,
-        accumulate: bool,
-    ) -> Result<Resources, GpuError> {
-        let build = (tile, dtype, accumulate);
+    pub fn load(&mut self, tile: Tile, does: Does) -> Result<Resources, GpuError> {
+        let build = (tile, does);
         if let Some(kernel) = self.kernels.get(&build) {
             return kernel.resources();
         }
-        let options = tile.options(dtype, accumulate);
+        let options = tile.options(does);
         let options: Vec<&str> = options.iter().map(String::as_str).collect();
         let arch = self.gpu.arch();
         let code = compiled(tile.file(), &arch, &options, &self.cache)?;
@@ -173,7 +168,13 @@ impl Tiles {
         for round in 0..=ROUNDS {
             for (&tile, times) in tiles.iter().zip(&mut times) {
                 trial.stream.record(&begin)?;
-                self.launch(trial.stream, problem, tile, trial.matrices, None)?;
+                self.launch(
+                    trial.stream,
+                    problem,
+                    tile,
+                    trial.matrices,
+                    Beside::default(),
+                )?;
                 trial.stream.record(&end)?;
                 end.finish(trial.limit, "a trial of a GEMM")?;
                 if round > 0 {
@@ -221,6 +222,6 @@ impl Tiles {
                 "no kernel was chosen for {problem:?}"
             )));
         };
-        self.launch(stream, problem, *tile, matrices, None)
+        self.launch(stream, problem, *tile, matrices, Beside::default())
     }
 }

@@ -1,7 +1,7 @@
 //! The kernels' table, their choice, and what the compiler makes of them.
 
 use super::tile::TILES;
-use super::{Family, Stage, Tile};
+use super::{Does, Family, Stage, Tile};
 use crate::device::DType;
 use crate::gpu::cache::Cache;
 use crate::gpu::kernels::compiled;
@@ -158,7 +158,12 @@ fn every_kernel_compiles_without_spills_where_there_is_a_compiler() {
         };
         for arch in archs {
             for (dtype, accumulate) in [(DType::Bf16, false), (DType::Fp16, true)] {
-                let options = tile.options(dtype, accumulate);
+                let traced = false;
+                let options = tile.options(Does {
+                    dtype,
+                    accumulate,
+                    traced,
+                });
                 let options: Vec<&str> = options.iter().map(String::as_str).collect();
                 let code = compiled(tile.file(), arch, &options, &cache);
                 let code = code.unwrap_or_else(|e| panic!("{tile}: {e}"));

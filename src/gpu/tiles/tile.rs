@@ -3,6 +3,7 @@
 use std::fmt;
 
 use crate::device::DType;
+use crate::gpu::lt::Problem;
 use crate::gpu::raw::Attributes;
 
 /// Depth of a stage in elements of k.
@@ -31,6 +32,16 @@ impl Family {
             Self::Sm80 => 0.53,
         }
     }
+}
+
+/// What a kernel does beside its tile.
+#[derive(Copy, Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Does {
+    pub dtype: DType,
+    /// Whether it adds onto C.
+    pub accumulate: bool,
+    /// Whether it notes the moments of its tiles.
+    pub traced: bool,
 }
 
 /// The shape of a kernel's work.
@@ -80,6 +91,17 @@ pub(super) const TILES: [(Tile, f64); 10] = [
     (sm80(128, 128, 3), 0.98),
     (sm80(64, 128, 4), 0.68),
 ];
+
+impl Does {
+    /// What `problem` asks for, untraced.
+    pub const fn of(problem: &Problem) -> Self {
+        Self {
+            dtype: problem.dtype,
+            accumulate: problem.accumulate,
+            traced: false,
+        }
+    }
+}
 
 impl Tile {
     /// The kernels that a GPU runs, its own family's first.
@@ -167,9 +189,15 @@ impl Tile {
         (m.div_ceil(self.band()), n.div_ceil(width))
     }
 
-    /// The options that make the kernel of this tile, for `dtype` and a sum onto C or not.
-    pub fn options(self, dtype: DType, accumulate: bool) -> Vec<String> {
-        let (element, convert) = match dtype {
+    /// Blocks that compute tiles of a product of `m` × `n`: places of moments in a trace of tiles.
+    pub const fn turns(self, m: u64, n: u64) -> u64 {
+        let (bands, columns) = self.grid(m, n);
+        bands * columns * self.cluster.0 as u64 * self.cluster.1 as u64
+    }
+
+    /// The options that make the kernel of this tile, for what it is to do.
+    pub fn options(self, does: Does) -> Vec<String> {
+        let (element, convert) = match does.dtype {
             DType::Fp16 => ("f16", "cvt.rn.f16x2.f32"),
             _ => ("bf16", "cvt.rn.bf16x2.f32"),
         };
@@ -183,12 +211,13 @@ impl Tile {
             // B lies row after row of k.
             ("ACROSS_A", 0),
             ("ACROSS_B", 1),
-            ("ACCUMULATE", u32::from(accumulate)),
+            ("ACCUMULATE", u32::from(does.accumulate)),
         ];
         let texts = [("ELEMENT", element), ("CONVERT", convert)];
         let texts = texts.map(|(name, value)| format!("-D{name}=\"{value}\""));
         let numbers = numbers.map(|(name, value)| format!("-D{name}={value}"));
-        texts.into_iter().chain(numbers).collect()
+        let traced = does.traced.then(|| "-DTRACE".to_owned());
+        texts.into_iter().chain(numbers).chain(traced).collect()
     }
 
     /// The source file's name.

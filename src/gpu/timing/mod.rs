@@ -26,11 +26,13 @@
 mod reference;
 mod row;
 mod stats;
+mod tiles;
 mod timer;
 mod trace;
 
 pub use reference::{copy_plan, gemm_plan, gemm_plan_by};
 pub use row::{Columns, Row, header};
 pub use stats::{Summary, quantile};
+pub use tiles::{TileTrace, Tiled, tile_trace};
 pub use timer::{GATED, Sample, Timer};
 pub use trace::trace;

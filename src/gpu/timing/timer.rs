@@ -3,10 +3,10 @@
 use std::time::Instant;
 
 use crate::gpu::GpuError;
-use crate::gpu::exec::{Extras, HALF, Run, Start};
+use crate::gpu::exec::{Extras, HALF, Run, Start, Traced};
 use crate::gpu::kernels::{Epoch, Limit, MOST, STATUS_WORDS};
 use crate::gpu::plan::Mode;
-use crate::gpu::raw::Event;
+use crate::gpu::raw::{Event, Region};
 use crate::schedule::Rank;
 
 /// Most commands of one stream that are held back by a gate: less than would make the host wait for
@@ -152,10 +152,39 @@ impl<'m> Timer<'m> {
         Ok(())
     }
 
+    /// Performs the run once, step by step, noting the moments of `traced` tiles and, in words of 8
+    /// bytes by GPU of the plan, the common start on each GPU's own timer \[ns\].
+    pub(super) fn traced(
+        &self,
+        traced: &[Option<Traced>],
+        starts: &[Region],
+    ) -> Result<Sample, GpuError> {
+        let extras = Extras {
+            tiles: Some(traced),
+            tails: Some(&self.tails),
+            end: Some(&self.end),
+            ..Extras::default()
+        };
+        let gated = self.run.plan().steps.len() <= GATED;
+        self.behind(gated, starts, || {
+            self.run.enqueue(Start::Each(&self.starts), &extras)
+        })?;
+        self.sample(1, gated)
+    }
+
     /// Lets the GPUs rest, lines them up, lets `enqueue` enqueue, opens the gate and waits for the end.
     pub(super) fn behind_gate(
         &self,
         gated: bool,
+        enqueue: impl FnOnce() -> Result<(), GpuError>,
+    ) -> Result<(), GpuError> {
+        self.behind(gated, &[], enqueue)
+    }
+
+    fn behind(
+        &self,
+        gated: bool,
+        stamps: &[Region],
         enqueue: impl FnOnce() -> Result<(), GpuError>,
     ) -> Result<(), GpuError> {
         let pace = self.run.machine().pace();
@@ -163,7 +192,7 @@ impl<'m> Timer<'m> {
             pace.rest();
         }
         let began = Instant::now();
-        let round = self.line_up(gated)?;
+        let round = self.line_up(gated, stamps)?;
         let enqueued = enqueue();
         let began = if gated { Instant::now() } else { began };
         // Also after an error, so that what was enqueued ends.
@@ -176,8 +205,9 @@ impl<'m> Timer<'m> {
         self.lined_up()
     }
 
-    /// Gate, heating, barrier and start events of every GPU; the number that opens the gate.
-    fn line_up(&self, gated: bool) -> Result<u32, GpuError> {
+    /// Gate, heating, barrier and start events of every GPU, whose times on its own timer go to `stamps`,
+    /// if any; the number that opens the gate.
+    fn line_up(&self, gated: bool, stamps: &[Region]) -> Result<u32, GpuError> {
         let machine = self.run.machine();
         machine.usable()?;
         let (heaters, warm) = (machine.heaters()?, machine.settings().warm);
@@ -208,6 +238,9 @@ impl<'m> Timer<'m> {
             }
             if members > 1 && members <= MOST && machine.all_peers() {
                 kernels.barrier(&device.clock, &boards, gpu as u32, epoch, limit)?;
+            }
+            if let Some(&stamp) = stamps.get(gpu) {
+                kernels.stamp(&device.clock, stamp)?;
             }
             device.clock.record(start)?;
         }
