@@ -17,7 +17,7 @@ struct Band {
 
 struct Wait {
     const u32 *flag;
-    u32 offset;
+    u32 from; // of k: what comes before needs no wait
     u32 tag;
 };
 
@@ -88,9 +88,29 @@ __device__ void band_await(const Gate &gate, const Band &band)
 {
     for (u32 i = band.first; i < band.first + band.count; i++) {
         const Wait wait = gate.waits[i];
-        await(wait.flag, wanted(gate.epoch, gate.base + wait.offset), gate.limit, gate.status, wait.tag);
+        await(wait.flag, wanted(gate.epoch, gate.base), gate.limit, gate.status, wait.tag);
     }
 }
+
+// The waits of a band as its products get on along k, in whose order they are listed.
+struct Waits {
+    const Wait *next, *end;
+    u32 due; // the first of k that waits; the last number: none does any more
+
+    __device__ Waits() : next(nullptr), end(nullptr), due(~0u) {}
+    __device__ Waits(const Gate &gate, const Band &band) : next(gate.waits + band.first), end(next + band.count)
+    {
+        look();
+    }
+    __device__ void look() { due = next < end ? next->from : ~0u; }
+    // Waits for all that products before `k` need; several threads go along, of which one waits.
+    __device__ void pass(const Gate &gate, u32 k, bool waits)
+    {
+        for (; due < k; next++, look())
+            if (waits)
+                await(next->flag, wanted(gate.epoch, gate.base), gate.limit, gate.status, next->tag);
+    }
+};
 
 // Counts a piece of work on a band, whose stores have been made; for one thread.
 __device__ void band_count(const Gate &gate, const Band &band)

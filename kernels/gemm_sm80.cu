@@ -243,10 +243,11 @@ extern "C" __global__ void __launch_bounds__(threads, BLOCKS) gemm(const __grid_
         const bool first = threadIdx.x == 0;
         if (first)
             note(gemm.trace, at, BEGUN);
+        Waits waits;
         if (gemm.gate.bands) {
             band = gemm.gate.bands[place.band];
-            if (threadIdx.x == 0)
-                band_await(gemm.gate, band);
+            waits = Waits(gemm.gate, band);
+            waits.pass(gemm.gate, (STAGES - 1) * tile_k, threadIdx.x == 0);
         }
         // Also: nobody still reads the stages of the tile before.
         __syncthreads();
@@ -273,6 +274,10 @@ extern "C" __global__ void __launch_bounds__(threads, BLOCKS) gemm(const __grid_
         operands[0].load(a_at, b_at, 0);
         for (u32 at_k = 0; at_k < depth; at_k++) {
             const bool more = at_k + STAGES - 1 < depth;
+            if (waits.due < (at_k + STAGES) * tile_k) {
+                waits.pass(gemm.gate, (at_k + STAGES) * tile_k, threadIdx.x == 0);
+                __syncthreads();
+            }
 #pragma unroll
             for (u32 i = 0; i < steps; i++) {
                 if (i + 1 == steps) {

@@ -100,19 +100,27 @@ __device__ void load(const Gemm &gemm, const Layout &at, u32 rank)
         const u32 turn = walk.at * cluster + rank;
         note(gemm.trace, turn, BEGUN);
         u32 band = place.band;
+        Waits waits;
+        auto await_before = [&](u32 k) {
+            if (waits.due < k) {
+                waits.pass(gemm.gate, k, true);
+                proxy_fence();
+            }
+        };
         if (gemm.gate.bands) {
             const Band order = gemm.gate.bands[place.band];
             band = order.index;
             // A sum waits for what it is added to only when it is added.
-            if (!ACCUMULATE && order.count > 0) {
-                band_await(gemm.gate, order);
-                proxy_fence();
+            if (!ACCUMULATE) {
+                waits = Waits(gemm.gate, order);
+                await_before(tile_k);
             }
         }
         const int m0 = (band * CLUSTER_M + rank_m) * tile_m, n0 = (place.column * CLUSTER_N + rank_n) * tile_n;
         note(gemm.trace, turn, OPENED);
         note_tile(gemm.trace, turn, m0, n0);
         for (u32 k0 = 0; k0 < gemm.k; k0 += tile_k) {
+            await_before(k0 + tile_k);
             const u32 full = at.full + ring.at * 8, a = at.stage(ring.at), b = a + a_bytes;
             barrier_wait(at.empty + ring.at * 8, ring.parity);
             barrier_expect(full, stage_bytes);

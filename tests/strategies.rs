@@ -194,6 +194,8 @@ fn golden_schedules() {
             insta::assert_snapshot!(format!("{name}-{kind}"), list(&schedule));
         }
     }
+    let slabs = build("fusion-alltoall:slabs=2", &small(Kind::AgGemm, 2)).expect("two GPUs");
+    insta::assert_snapshot!("fusion-alltoall-slabs-ag-gemm", list(&slabs));
 }
 
 #[test]
@@ -240,6 +242,10 @@ fn settings(operator: &Operator) -> Vec<String> {
         if has("chunks") {
             add("chunks=3");
             add("chunks=2,mover=sm:1");
+        }
+        if has("slabs") {
+            add("slabs=2");
+            add("slabs=3,chunks=2,issue=pull");
         }
         if has("group") {
             add("group=2");
@@ -372,5 +378,13 @@ fn what_cannot_be_is_skipped_in_words() {
     assert_eq!(
         said("ring:chunks=64", Kind::AllGather, 4),
         "a shard of 3 rows cannot be cut into 64 chunks"
+    );
+    assert_eq!(
+        said("fusion-alltoall:slabs=7", Kind::AgGemm, 2),
+        "6 columns of A cannot be cut into 7 slabs"
+    );
+    assert_eq!(
+        said("fusion-alltoall:slabs=2", Kind::GemmRs, 2),
+        "slabs cut a gathered A along k, and gemm-rs gathers none"
     );
 }

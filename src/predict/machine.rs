@@ -192,6 +192,9 @@ impl Machine {
         if !matches!(choice.params().mover(), crate::schedule::Mover::CopyEngine) {
             return skip("closed forms know copies by copy engines only");
         }
+        if choice.params().count("slabs") > 1 {
+            return skip("closed forms know chunks of rows only, no slabs along k");
+        }
         for gpu in &self.gpus {
             if operator.kind.is_fused() && gpu.curve(operator.dtype).is_none() {
                 return skip(format!(

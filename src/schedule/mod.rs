@@ -13,6 +13,7 @@ mod builder;
 pub mod interpret;
 pub mod json;
 pub mod lowered;
+mod slab;
 pub mod verify;
 
 use crate::operator::Operator;
@@ -119,6 +120,14 @@ impl Slice {
     pub const fn rows(&self, start: u32, len: u32) -> Self {
         Self {
             rows: Extent::new(self.rows.start + start, len),
+            ..*self
+        }
+    }
+
+    /// The columns `[start, start + len)` of this slice, counted from its own first column.
+    pub const fn cols(&self, start: u32, len: u32) -> Self {
+        Self {
+            cols: Extent::new(self.cols.start + start, len),
             ..*self
         }
     }

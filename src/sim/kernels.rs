@@ -19,6 +19,7 @@ use super::engine::{Engine, Event};
 use super::fluid::FlowId;
 use super::operands::Operands;
 use super::pool::{Pool, Request};
+use super::slabs::Slabs;
 use super::{SimError, Streams, Terms};
 use crate::device::gemm::GemmTime;
 use crate::schedule::{Compute, LaunchId, Mover, Schedule, TaskId, Work};
@@ -54,6 +55,8 @@ pub(super) struct Kernels {
     launches: Vec<(Vec<u32>, GemmTime, f64)>,
     /// When the tiles of each task of a fused kernel were free to begin [s]; empty without any.
     opened: Vec<f64>,
+    /// Which part of k each is.
+    pub(super) slabs: Slabs,
     /// SMs in use per GPU as last recorded.
     recorded: Vec<u32>,
     sms: Vec<u32>,
@@ -78,7 +81,9 @@ impl Kernels {
                 launches[launch.index()].0.push(t as u32);
             }
         }
+        let kernels = launches.iter().map(|(tasks, ..)| &tasks[..]);
         Ok(Self {
+            slabs: Slabs::new(schedule, kernels),
             operands: Operands::new(gpus),
             pools: sms.iter().map(pool).collect(),
             growing: vec![Vec::new(); gpus],
@@ -104,16 +109,19 @@ impl Kernels {
         self.held.get(&step).copied().or_else(beside).unwrap_or(0)
     }
 
-    /// A task of a fused kernel learns that its tiles may begin no earlier than `at`.
-    pub fn opens(&mut self, task: u32, at: f64) {
-        if let Some(opened) = self.opened.get_mut(task as usize) {
-            *opened = opened.max(at);
-        }
+    /// A task of fused kernel `launch`, if it is of any, learns that its tiles may begin no earlier than
+    /// `at`, or get to its slab of k no earlier.
+    pub fn opens(&mut self, task: u32, launch: Option<LaunchId>, at: f64) {
+        let (Some(launch), Some(opened)) = (launch, self.opened.get_mut(task as usize)) else {
+            return;
+        };
+        let (_, whole, _) = &self.launches[launch.index()];
+        *opened = opened.max(at - self.slabs.of(task).before * whole.wave);
     }
 
     /// Tiles are taken up in order: those of `next` begin no earlier than those of `task`.
     pub fn follows(&mut self, task: u32, next: u32) {
-        self.opens(next, self.opened[task as usize]);
+        self.opened[next as usize] = self.opened[next as usize].max(self.opened[task as usize]);
     }
 
     /// When the last tile of a task of fused kernel `launch` ends whose share of the kernel's time
@@ -253,7 +261,8 @@ impl Engine<'_> {
         let tasks = std::mem::take(&mut self.kernels.launches[launch as usize].0);
         let mut start = 0.0;
         if self.options.terms.compute {
-            let whole = self.costs.launch_gemm(&tasks, gpu, got)?;
+            let slabs = &self.kernels.slabs;
+            let whole = self.costs.launch_gemm(&tasks, slabs, (gpu, got))?;
             let flops = |&t: &u32| {
                 let shape = self.costs.gemm_shape(t);
                 shape.map_or(0.0, |s| s.iter().map(|&d| d as f64).product())
@@ -261,7 +270,9 @@ impl Engine<'_> {
             let total: f64 = tasks.iter().map(flops).sum();
             start = self.costs.launch_start(l, &whole);
             for &task in &tasks {
-                self.kernels.opens(task, now + start);
+                let before = self.kernels.slabs.of(task).before * whole.wave;
+                let opened = &mut self.kernels.opened[task as usize];
+                *opened = (*opened - before).max(now + start);
             }
             self.kernels.launches[launch as usize] = (tasks, whole, total);
         }
@@ -287,7 +298,9 @@ impl Engine<'_> {
             }
             Work::Compute(id) => {
                 self.start(task, now);
-                if let Compute::Gemm { b, .. } = self.schedule.computes[id.index()] {
+                if let Compute::Gemm { b, .. } = self.schedule.computes[id.index()]
+                    && !self.kernels.slabs.of(task).is_part()
+                {
                     let (gpu, rank) = (self.costs.gpu(task), t.rank);
                     self.kernels.operands.begins(task, gpu, rank, b);
                 }
@@ -308,7 +321,14 @@ impl Engine<'_> {
                         let (_, whole, total) = &self.kernels.launches[launch.index()];
                         let shape = self.costs.gemm_shape(task);
                         let own = shape.map_or(0.0, |s| s.iter().map(|&d| d as f64).product());
-                        let share = if *total > 0.0 { own / total } else { 0.0 };
+                        let wave = match whole.seconds > whole.overhead {
+                            true => whole.wave / (whole.seconds - whole.overhead),
+                            false => 0.0,
+                        };
+                        let share = match *total > 0.0 {
+                            true => self.kernels.slabs.of(task).share(own / total, wave),
+                            false => 0.0,
+                        };
                         let sms = self.kernels.held(self.graph.launch_step(launch));
                         (sms, shape.map(|_| (whole, share)))
                     }
@@ -325,6 +345,7 @@ impl Engine<'_> {
                     sms,
                     fused,
                     cold: self.kernels.operands.cold(task),
+                    slab: self.kernels.slabs.of(task).before > 0.0,
                 };
                 self.costs.compute(task, compute, on, &mut self.usages)
             }

@@ -32,6 +32,7 @@ mod machine;
 mod operands;
 mod pool;
 mod queue;
+mod slabs;
 mod staging;
 mod waits;
 

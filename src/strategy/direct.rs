@@ -47,6 +47,7 @@ impl Strategy for Direct {
             lane: COMM,
             shard: bare.rows,
             chunks: 1,
+            slabs: 1,
             mover: job.params.mover(),
             push: job.params.is("issue", "push"),
         };

@@ -5,7 +5,7 @@
 //! (scatter) the other one is: every rank begins with a different peer.
 
 use super::hand_over;
-use super::layout::{each_of, split};
+use super::layout::{each_of, slab as slab_of, split};
 use crate::schedule::{
     BufferId, Builder, Compute, Dep, Lane, Mover, Rank, Slice, TaskId, TensorId,
 };
@@ -18,8 +18,10 @@ pub(super) struct Exchange {
     pub base: u32,
     /// Rows of a shard; rank r's begin at `base + r · shard`.
     pub shard: u32,
-    /// Pieces of a shard.
+    /// Pieces of a shard, along its rows.
     pub chunks: u32,
+    /// Pieces of a chunk, along its columns; a gather's alone.
+    pub slabs: u32,
     pub mover: Mover,
     /// Whether the sender issues the copies, or the receiver.
     pub push: bool,
@@ -27,7 +29,7 @@ pub(super) struct Exchange {
     pub lane: Lane,
 }
 
-/// Ids of transfers by offset, rank and chunk.
+/// Ids of transfers by offset, rank and piece: slab by slab of chunk by chunk.
 #[derive(Copy, Clone, Debug)]
 pub(super) struct Ids {
     exchange: Exchange,
@@ -36,10 +38,11 @@ pub(super) struct Ids {
 
 impl Ids {
     /// Gather: `rank` receives. Scatter: `rank` sends.
-    pub(super) fn at(&self, offset: usize, rank: Rank, chunk: u32) -> TaskId {
-        let Exchange { ranks, chunks, .. } = self.exchange;
-        let index = ((offset - 1) * ranks + usize::from(rank.0)) * chunks as usize;
-        TaskId(self.base + index as u32 + chunk)
+    pub(super) fn at(&self, offset: usize, rank: Rank, piece: u32) -> TaskId {
+        let Exchange { ranks, .. } = self.exchange;
+        let pieces = self.exchange.pieces() as usize;
+        let index = ((offset - 1) * ranks + usize::from(rank.0)) * pieces;
+        TaskId(self.base + index as u32 + piece)
     }
 }
 
@@ -68,6 +71,16 @@ impl Exchange {
         split(self.shard, chunk, self.chunks)
     }
 
+    /// Columns of slab `slab` of rows of `cols`: (first column, columns).
+    pub(super) fn slab(&self, cols: u32, slab: u32) -> (u32, u32) {
+        slab_of(cols, slab, self.slabs)
+    }
+
+    /// Transfers for each pair.
+    const fn pieces(&self) -> u32 {
+        self.chunks * self.slabs
+    }
+
     /// Who issues a copy.
     pub(super) fn issuer(&self, from: Rank, to: Rank) -> Rank {
         if self.push { from } else { to }
@@ -86,12 +99,12 @@ impl Exchange {
         }
     }
 
-    /// All offsets, ranks and chunks in the order of their tasks.
+    /// All offsets, ranks and pieces in the order of their tasks.
     fn each(&self) -> impl Iterator<Item = (usize, Rank, u32)> + use<> {
-        let (ranks, chunks) = (self.ranks, self.chunks);
+        let (ranks, pieces) = (self.ranks, self.pieces());
         (1..ranks).flat_map(move |offset| {
             (0..ranks).flat_map(move |rank| {
-                (0..chunks).map(move |chunk| (offset, Rank(rank as u16), chunk))
+                (0..pieces).map(move |piece| (offset, Rank(rank as u16), piece))
             })
         })
     }
@@ -113,12 +126,16 @@ impl Exchange {
     ) -> Ids {
         let ids = self.ids(b);
         let mover = each_of(self.mover, self.ranks - 1);
-        for (offset, to, chunk) in self.each() {
+        for (offset, to, piece) in self.each() {
             let owner = self.after(to, offset);
+            let chunk = piece / self.slabs;
             let (row, rows) = self.chunk(chunk);
             let row = self.row(owner) + row;
-            let source = b.rows(buffers[usize::from(owner.0)], 0, row, rows);
-            let target = b.rows(buffers[usize::from(to.0)], 0, row, rows);
+            let [source, target] = [owner, to].map(|rank| {
+                let whole = b.rows(buffers[usize::from(rank.0)], 0, row, rows);
+                let (start, cols) = self.slab(whole.cols.len, piece % self.slabs);
+                whole.cols(start, cols)
+            });
             let issuer = self.issuer(owner, to);
             let dep = ready(owner, chunk).map(|task| Dep {
                 task,

@@ -20,6 +20,17 @@ pub(super) const CHUNKS: Param = Param {
     shown: false,
 };
 
+pub(super) const SLABS: Param = Param {
+    name: "slabs",
+    values: Values::Count {
+        least: 1,
+        most: 1024,
+    },
+    default: Value::Count(1),
+    about: "ag-gemm: pieces of every chunk along k; its tiles open with the first and wait for the others on their way",
+    shown: false,
+};
+
 /// The parameters of fusions and collectives on two rings, which take turns as two chunks would.
 pub(super) const DOUBLE_RING: &[Param] = &[CHUNKS, MOVER];
 
@@ -146,6 +157,34 @@ impl<'a> Kernels<'a> {
     ) -> TaskId {
         let out = b.rows(buffers[usize::from(rank.0)], 0, rows.0, rows.1);
         self.group(b, rank, rows, out, kernel, after)
+    }
+
+    /// What slab `cols` of k adds to the product of the rows `[row, row + rows)`, `before` being the
+    /// group of the slab before it.
+    pub(super) fn slab(
+        &self,
+        b: &mut Builder,
+        rank: Rank,
+        (rows, cols): ((u32, u32), (u32, u32)),
+        buffers: &[BufferId],
+        before: Option<TaskId>,
+        landed: Dep,
+    ) -> TaskId {
+        let out = b.rows(buffers[usize::from(rank.0)], 0, rows.0, rows.1);
+        let mut gemm = self.fused.gemm(b, rank, rows, out, GemmKernel::Gated);
+        if let Compute::Gemm {
+            a, b, accumulate, ..
+        } = &mut gemm
+        {
+            (*a, *b) = (a.cols(cols.0, cols.1), b.rows(cols.0, cols.1));
+            *accumulate = before.is_some();
+        }
+        let mut after = vec![landed];
+        after.extend(before.map(|task| Dep {
+            task,
+            via: Via::Launch,
+        }));
+        self.push(b, rank, gemm, &after)
     }
 
     fn push(&self, b: &mut Builder, rank: Rank, mut gemm: Compute, after: &[Dep]) -> TaskId {

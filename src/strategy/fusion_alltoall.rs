@@ -2,12 +2,13 @@
 //! runs (the order of Flux).
 //!
 //! AG+GEMM: the own shard's tiles first, then those of rank + 1, rank + 2, …, each waiting for its
-//! rows. GEMM+RS: the tiles for rank + 1 first, the own last; every finished part leaves for its
+//! rows, or with slabs for the first columns of its rows and, as it gets there, for the others.
+//! GEMM+RS: the tiles for rank + 1 first, the own last; every finished part leaves for its
 //! owner's landing place, and the owner sums. GEMM+AR: then the sums go to everyone.
 
 use super::direct::ISSUE;
 use super::direct_steps::{Exchange, landing, slot_rows};
-use super::fused::{CHUNKS, Kernels, TRIED};
+use super::fused::{CHUNKS, Kernels, SLABS, TRIED};
 use super::layout::{
     COMM, COMPUTE, Fused, begin, cuttable, dims, each_of, name_peers, several, shard,
 };
@@ -16,11 +17,12 @@ use super::ring::MOVER;
 use super::{Job, Skip, Strategy, affordable, opens};
 use crate::operator::Kind;
 use crate::schedule::{Builder, Dep, GemmKernel, Lane, Rank, Schedule, TaskId, Via};
+use crate::units::count;
 
 #[derive(Debug)]
 pub(super) struct FusionAllToAll;
 
-const PARAMS: &[Param] = &[CHUNKS, ISSUE, MOVER];
+const PARAMS: &[Param] = &[CHUNKS, SLABS, ISSUE, MOVER];
 
 impl Strategy for FusionAllToAll {
     fn name(&self) -> &'static str {
@@ -45,19 +47,24 @@ impl Strategy for FusionAllToAll {
 
     fn build(&self, job: &Job<'_>) -> Result<Schedule, Skip> {
         several(job)?;
-        let (m, _, _) = dims(job.operator)?;
+        let (m, _, k) = dims(job.operator)?;
         let ranks = job.ranks();
         let exchange = Exchange {
             ranks,
             base: 0,
             shard: shard(m, job.operator.tp)?,
             chunks: job.params.count("chunks"),
+            slabs: job.params.count("slabs"),
             mover: job.params.mover(),
             push: job.params.is("issue", "push"),
             lane: COMM,
         };
         cuttable(exchange.shard, exchange.chunks)?;
-        affordable(3 * (ranks * ranks) as u64 * u64::from(exchange.chunks))?;
+        if exchange.slabs > 1 {
+            slabs(job.operator.kind, k, exchange.slabs)?;
+        }
+        let pieces = u64::from(exchange.chunks) * u64::from(exchange.slabs);
+        affordable(3 * (ranks * ranks) as u64 * pieces)?;
         let mut b = begin(job);
         name_peers(&mut b);
         let fused = Fused::new(&mut b, job, 1)?;
@@ -73,6 +80,22 @@ impl Strategy for FusionAllToAll {
     }
 }
 
+/// Refuses slabs where no A is gathered, and more of them than columns.
+fn slabs(kind: Kind, k: u32, slabs: u32) -> Result<(), Skip> {
+    if kind != Kind::AgGemm {
+        return Err(Skip::because(format!(
+            "slabs cut a gathered A along k, and {kind} gathers none"
+        )));
+    }
+    if slabs > k {
+        return Err(Skip::because(format!(
+            "{} of A cannot be cut into {slabs} slabs",
+            count(u64::from(k), "column")
+        )));
+    }
+    Ok(())
+}
+
 fn gather(b: &mut Builder, exchange: &Exchange, fused: &Fused, kernels: &Kernels<'_>) {
     let gated = GemmKernel::Gated;
     // The kernels are submitted before the copies: their own shards need none.
@@ -86,11 +109,15 @@ fn gather(b: &mut Builder, exchange: &Exchange, fused: &Fused, kernels: &Kernels
             let first = exchange.row(exchange.after(rank, offset));
             for chunk in 0..exchange.chunks {
                 let (row, rows) = exchange.chunk(chunk);
-                let dep = Dep {
-                    task: landed.at(offset, rank, chunk),
-                    via: Via::KernelFlag,
-                };
-                kernels.in_place(b, rank, (first + row, rows), &fused.c, gated, &[dep]);
+                let mut before = None;
+                for slab in 0..exchange.slabs {
+                    let dep = Dep {
+                        task: landed.at(offset, rank, chunk * exchange.slabs + slab),
+                        via: Via::KernelFlag,
+                    };
+                    let part = ((first + row, rows), exchange.slab(fused.k, slab));
+                    before = Some(kernels.slab(b, rank, part, &fused.c, before, dep));
+                }
             }
         }
     }

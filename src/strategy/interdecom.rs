@@ -231,6 +231,7 @@ impl Cut<'_> {
             base: j * self.chunk,
             shard: self.part,
             chunks: 1,
+            slabs: 1,
             mover: Mover::CopyEngine,
             push: self.job.params.is("issue", "push"),
             lane,

@@ -55,6 +55,21 @@ pub(super) fn split(rows: u32, i: u32, of: u32) -> (u32, u32) {
     (at(i), at(i + 1) - at(i))
 }
 
+/// Columns of a slab begin at multiples of so many where there are enough, as kernels take their
+/// steps along k.
+const STEP: u32 = 64;
+
+/// Slab `i` of `of` of `cols` columns, as even as can be: `(first column, columns)`.
+pub(super) fn slab(cols: u32, i: u32, of: u32) -> (u32, u32) {
+    let (steps, rest) = (cols / STEP, cols % STEP);
+    if of == 1 || steps < of {
+        return split(cols, i, of);
+    }
+    let (start, len) = split(steps, i, of);
+    let last = if i + 1 == of { rest } else { 0 };
+    (start * STEP, len * STEP + last)
+}
+
 /// Buffers of a fused operator. Vectors are by rank.
 #[derive(Debug)]
 pub(super) struct Fused {
@@ -70,6 +85,8 @@ pub(super) struct Fused {
     pub m: u32,
     /// Columns of the full C.
     pub n: u32,
+    /// Columns of the full A.
+    pub k: u32,
 }
 
 impl Fused {
@@ -89,6 +106,7 @@ impl Fused {
             c: Vec::with_capacity(tp as usize),
             m,
             n,
+            k,
         };
         for rank in builder.ranks() {
             let r = u32::from(rank.0);

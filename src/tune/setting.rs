@@ -6,7 +6,7 @@ use crate::device::DType;
 use crate::gpu::campaign::products_name;
 use crate::gpu::plan::{Options, Products};
 use crate::gpu::tiles::Tile;
-use crate::operator::Operator;
+use crate::operator::{Kind, Operator};
 use crate::strategy::{self, Choice};
 use crate::validate::key::Group;
 use crate::validate::simulated::lowering;
@@ -44,11 +44,13 @@ impl fmt::Display for Setting {
 
 /// Chunks of a shard.
 const CHUNKS: [u32; 4] = [1, 2, 4, 8];
+/// Slabs of k of a shard that is one chunk.
+const SLABS: [u32; 4] = [1, 2, 4, 8];
 /// Thread blocks of copies by SMs, each an SM that the product does not get.
 const BLOCKS: [u32; 3] = [8, 16, 32];
 
 /// Everything there is for an operator: what comparisons try with the library's products, and with Duet's
-/// own, by each of `tiles`, every chunk, order and mover.
+/// own, by each of `tiles`, every chunk, slab, order and mover.
 pub fn settings(operator: &Operator, tiles: &[Tile]) -> Vec<Setting> {
     let mut all: Vec<Setting> = strategy::candidates(operator)
         .into_iter()
@@ -63,7 +65,7 @@ pub fn settings(operator: &Operator, tiles: &[Tile]) -> Vec<Setting> {
         DType::Bf16 | DType::Fp16 => tiles,
         _ => &[],
     };
-    for text in own() {
+    for text in own(operator.kind) {
         let Ok(strategy) = strategy::parse(&text) else {
             continue;
         };
@@ -80,7 +82,7 @@ pub fn settings(operator: &Operator, tiles: &[Tile]) -> Vec<Setting> {
 }
 
 /// Strategies whose products may be one kernel.
-fn own() -> Vec<String> {
+fn own(kind: Kind) -> Vec<String> {
     let movers: Vec<String> = std::iter::once("ce".to_owned())
         .chain(BLOCKS.iter().map(|blocks| format!("sm:{blocks}")))
         .collect();
@@ -88,9 +90,14 @@ fn own() -> Vec<String> {
     for chunks in CHUNKS {
         for mover in &movers {
             for issue in ["push", "pull"] {
-                all.push(format!(
-                    "fusion-alltoall:chunks={chunks},issue={issue},mover={mover}"
-                ));
+                for slabs in SLABS {
+                    // Only a gathered A is cut along k.
+                    if slabs == 1 || (chunks == 1 && kind == Kind::AgGemm) {
+                        all.push(format!(
+                            "fusion-alltoall:chunks={chunks},slabs={slabs},issue={issue},mover={mover}"
+                        ));
+                    }
+                }
             }
             for ring in ["fusion-ring", "fusion-double-ring"] {
                 all.push(format!("{ring}:chunks={chunks},mover={mover}"));

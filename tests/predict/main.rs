@@ -204,6 +204,7 @@ fn what_has_no_closed_form_says_why() {
             "m = 4096 cannot be cut into 1024 chunks for 8 ranks",
         ),
         ("fusion-ring:mover=sm", "copies by copy engines only"),
+        ("fusion-alltoall:slabs=2", "no slabs along k"),
         ("tree", "does not perform ag-gemm"),
     ] {
         let choice = strategy::parse(text).unwrap();

@@ -133,6 +133,51 @@ fn last_tiles_take_a_wave() {
     assert_close(time, half + tile.seconds, EXACT);
 }
 
+/// The same with its rows in S slabs of k: they land at (i + 1)·Tm/S, and the tile, which takes t, gets
+/// to slab i when i·t/S of it are done. T = maxᵢ((i + 1)·Tm/S − i·t/S) + t, that is Tm/S + t where
+/// copies are faster than tiles, else Tm + t/S.
+#[test]
+fn tiles_begin_with_the_first_slab() {
+    for (tflops, slabs) in [(1e3, 4), (1e2, 4), (1e3, 2), (1e2, 8)] {
+        let device = Device {
+            sms: 4,
+            ..linear(tflops)
+        };
+        let op = Operator::gemm(Kind::AgGemm, 256, 128, 4096, 2, DType::Bf16).unwrap();
+        let tile = gemm(&device, DType::Bf16, 256, 64, 4096, 4).unwrap().wave;
+        let comm = (128 * 4096 * 2) as f64 / (50.0 * GB);
+        let strategy = format!("fusion-alltoall:slabs={slabs}");
+        let time = makespan(&op, &strategy, &machine(2, device));
+        let expected = match comm < tile {
+            true => comm / f64::from(slabs) + tile,
+            false => comm + tile / f64::from(slabs),
+        };
+        assert_close(time, expected, EXACT);
+    }
+}
+
+/// Where the own rows are several waves of t each, Tc/2 in all, only the first wave of the others meets
+/// slabs that have not landed: T = max(Tc/2, maxᵢ((i + 1)·Tm/S − i·t/S)) + Tc/2.
+#[test]
+fn one_wave_waits_for_slabs() {
+    let slabs = 4;
+    for tflops in [1.0, 30.0, 1e3] {
+        let (op, device) = (ag_gemm(2), linear(tflops));
+        let (compute, comm) = times(&op, SHAPE, &device);
+        let tile = gemm(&device, DType::Bf16, SHAPE.0, SHAPE.1 / 2, SHAPE.2, 1);
+        let tile = tile.unwrap().wave;
+        let strategy = format!("fusion-alltoall:slabs={slabs}");
+        let time = makespan(&op, &strategy, &machine(2, device));
+        let last = (0..slabs)
+            .map(|i| {
+                f64::from(i + 1) * comm / f64::from(slabs) - f64::from(i) * tile / f64::from(slabs)
+            })
+            .fold(0.0, f64::max);
+        let expected = (compute / 2.0).max(last) + compute / 2.0;
+        assert_close(time, expected, EXACT);
+    }
+}
+
 /// Sequential with costs: submission of the collective and its kernel start, its base and 3 steps;
 /// an event; the GEMM's start. Waves and bytes as before.
 #[test]

@@ -469,6 +469,10 @@ fn words(plan: &Plan, what: &What) -> String {
                 let end = g.rows.start + g.rows.len;
                 let flags: Vec<String> = g.flags.iter().map(|f| f.0.to_string()).collect();
                 let mut text = format!("rows {}-{end}", g.rows.start);
+                if g.depth.len < a.cols {
+                    let end = g.depth.start + g.depth.len;
+                    text.push_str(&format!(" of k {}-{end}", g.depth.start));
+                }
                 if !flags.is_empty() {
                     text.push_str(&format!(" after flag {}", flags.join(", ")));
                 }

@@ -8,7 +8,9 @@ use crate::strategy;
 use crate::units::Bytes;
 
 /// Settings that comparisons do not try and real GPUs should.
-const MORE: [&str; 6] = [
+const MORE: [&str; 8] = [
+    "fusion-alltoall:slabs=3",
+    "fusion-alltoall:slabs=2,chunks=2,issue=pull",
     "fusion-ring:mover=sm:2",
     "fusion-alltoall:mover=sm:2,issue=pull",
     "interdecom:d=2,comm=direct,issue=pull",

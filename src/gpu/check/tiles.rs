@@ -7,7 +7,7 @@ use super::math::{product_bound, product_error};
 use crate::device::DType;
 use crate::gpu::GpuError;
 use crate::gpu::kernels::Epoch;
-use crate::gpu::raw::{Copy2d, Region};
+use crate::gpu::raw::{Copy2d, Stream};
 use crate::gpu::tiles::{Beside, Does, Gate, Group, Order, Part, Tile, order};
 use crate::schedule::Extent;
 
@@ -82,86 +82,119 @@ fn right(tile: Tile, dtype: DType, found: f64) -> Result<(), GpuError> {
     }
 }
 
-/// Rows that arrive late, in another order than they lie, in chunks that are no multiples of a tile;
-/// then a chunk that never comes.
+/// Chunks of rows in the order in which they arrive; the first is there.
+const ARRIVALS: [u32; 5] = [2, 3, 4, 0, 1];
+/// Rows of a chunk, which are no multiple of a tile.
+const CHUNK: u32 = 100;
+
+/// A part of A: its chunk of rows, its columns and the address of its flag.
+#[derive(Copy, Clone)]
+struct Piece {
+    chunk: u32,
+    columns: Extent,
+    flag: u64,
+}
+
+/// Rows that arrive late, in another order than they lie, in chunks that are no multiples of a tile, whole
+/// or in slabs of columns; then a piece that never comes.
 pub fn gated(bench: &Bench) -> Result<String, GpuError> {
-    let shape = (500, 136, 96);
-    let (dtype, chunk) = (DType::Bf16, 100);
+    let dtype = DType::Bf16;
     let tiles = Tile::all(bench.gpu.attributes());
-    let [first, second] = &bench.streams;
     for &tile in &tiles {
         bench.tiles.borrow_mut().load(tile, plain(dtype))?;
-        for lost in [false, true] {
-            bench.zero(bench.at(WORDS, 4096)?)?;
-            let order_of_rows = [2, 3, 4, 0, 1];
-            let groups: Vec<Group> = order_of_rows
-                .iter()
-                .map(|&i| Group {
-                    rows: Extent::new(i * chunk, chunk),
-                    // The first chunk is there.
-                    flags: match i {
-                        2 => Vec::new(),
-                        _ => vec![bench.arena.region().address() + FLAGS + 4 * u64::from(i)],
-                    },
-                    sets: None,
-                })
-                .collect();
-            let tables = order(tile, (shape.0, shape.1), &groups, &[], 0);
-            let limit = match lost {
-                true => Duration::from_millis(20),
-                false => Duration::from_secs(3),
-            };
-            let gate = gate(bench, &tables, limit, 9)?;
-            let found = product_error(bench, dtype, shape, false, |problem, regions| {
-                let ld = problem.ld[0];
-                let row = ld * dtype.size();
-                let rows = |start: Region, i: u32| {
-                    start.cut(u64::from(i * chunk) * row, u64::from(chunk) * row)
-                };
-                let source = bench.at(SOURCE, 500 * row)?;
-                first.copy(regions.0.cut(0, 500 * row)?, source)?;
-                // What has not arrived is no number.
-                first.fill(regions.0.cut(0, 500 * row)?, 0xFF)?;
-                first.copy(rows(source, 2)?, rows(regions.0, 2)?)?;
-                first.finish(super::LIMIT, "rows for a gated GEMM")?;
-                let tiles = bench.tiles.borrow();
-                tiles.launch(first, &problem, tile, regions, gated_by(&gate))?;
-                for &i in &order_of_rows[1..] {
-                    bench.kernels.delay(second, Duration::from_micros(50))?;
-                    second.copy_2d(&Copy2d {
-                        from: rows(source, i)?,
-                        from_pitch: row,
-                        to: rows(regions.0, i)?,
-                        to_pitch: row,
-                        width: row,
-                        rows: chunk.into(),
-                    })?;
-                    if !(lost && i == 4) {
-                        second.write_value(bench.at(FLAGS + 4 * u64::from(i), 4)?, 9)?;
-                    }
-                }
-                Ok(())
-            })?;
-            let status = bench.words(WORDS, 4)?;
-            if lost {
-                // The second wait in the order of the groups, numbered from 0.
-                if status != [1, 1, 9, 0] {
-                    return Err(wrong(format!("{tile}: status {status:?} of a lost flag")));
-                }
-            } else {
-                if status[0] != 0 {
-                    return Err(wrong(format!(
-                        "{tile}: a wait passed its limit: {status:?}"
-                    )));
-                }
-                right(tile, dtype, found)?;
+        // Of 200 columns, the second at no multiple of what kernels take at a time.
+        for slabs in [&[(0, 200)][..], &[(0, 64), (64, 72), (136, 64)]] {
+            for lost in [false, true] {
+                late(bench, tile, slabs, lost)?;
             }
         }
     }
     Ok(format!(
-        "{} kernels: rows that arrive late and in another order; a lost flag ends at its limit",
+        "{} kernels: rows that arrive late, in another order and in slabs; a lost flag ends at its limit",
         tiles.len()
     ))
+}
+
+/// One product whose rows arrive late, each in `slabs`; the last piece of the third chunk may be lost.
+fn late(bench: &Bench, tile: Tile, slabs: &[(u32, u32)], lost: bool) -> Result<(), GpuError> {
+    let shape = (500, 136, 200);
+    let dtype = DType::Bf16;
+    let [first, second] = &bench.streams;
+    bench.zero(bench.at(WORDS, 4096)?)?;
+    let flags = bench.arena.region().address() + FLAGS;
+    let pieces: Vec<Piece> = ARRIVALS[1..]
+        .iter()
+        .flat_map(|&chunk| slabs.iter().map(move |&(start, len)| (chunk, start, len)))
+        .zip(0_u64..)
+        .map(|((chunk, start, len), number)| Piece {
+            chunk,
+            columns: Extent::new(start, len),
+            flag: flags + 4 * number,
+        })
+        .collect();
+    let group = |chunk, from: u32, flags| Group {
+        rows: Extent::new(chunk * CHUNK, CHUNK),
+        from: from.into(),
+        flags,
+        sets: None,
+    };
+    let mut groups = vec![group(ARRIVALS[0], 0, Vec::new())];
+    groups.extend((pieces.iter()).map(|p| group(p.chunk, p.columns.start, vec![p.flag])));
+    let tables = order(tile, (shape.0, shape.1), &groups, &[], 0);
+    let limit = match lost {
+        true => Duration::from_millis(20),
+        false => Duration::from_secs(3),
+    };
+    let gate = gate(bench, &tables, limit, 9)?;
+    let absent = 2 * slabs.len() - 1;
+    let found = product_error(bench, dtype, shape, false, |problem, regions| {
+        let size = dtype.size();
+        let row = problem.ld[0] * size;
+        let all = 500 * row;
+        let source = bench.at(SOURCE, all)?;
+        let a = regions.0.cut(0, all)?;
+        let copy = |stream: &Stream, chunk: u32, columns: Extent| {
+            let at = u64::from(chunk * CHUNK) * row + u64::from(columns.start) * size;
+            let width = u64::from(columns.len) * size;
+            stream.copy_2d(&Copy2d {
+                from: source.from(at)?,
+                from_pitch: row,
+                to: a.from(at)?,
+                to_pitch: row,
+                width,
+                rows: CHUNK.into(),
+            })
+        };
+        first.copy(a, source)?;
+        // What has not arrived is no number.
+        first.fill(a, 0xFF)?;
+        copy(first, ARRIVALS[0], Extent::new(0, 200))?;
+        first.finish(super::LIMIT, "rows for a gated GEMM")?;
+        let tiles = bench.tiles.borrow();
+        tiles.launch(first, &problem, tile, regions, gated_by(&gate))?;
+        for (number, piece) in pieces.iter().enumerate() {
+            bench.kernels.delay(second, Duration::from_micros(50))?;
+            copy(second, piece.chunk, piece.columns)?;
+            if !(lost && number == absent) {
+                second.write_value(bench.at(piece.flag - flags + FLAGS, 4)?, 9)?;
+            }
+        }
+        Ok(())
+    })?;
+    let status = bench.words(WORDS, 4)?;
+    if lost {
+        // Waits are numbered from 0 in the order of the groups.
+        return match status == [1, absent as u32, 9, 0] {
+            true => Ok(()),
+            false => Err(wrong(format!("{tile}: status {status:?} of a lost flag"))),
+        };
+    }
+    if status[0] != 0 {
+        return Err(wrong(format!(
+            "{tile}: a wait passed its limit: {status:?}"
+        )));
+    }
+    right(tile, dtype, found)
 }
 
 /// Uploads the tables of a product.
@@ -213,6 +246,7 @@ pub fn parted(bench: &Bench) -> Result<String, GpuError> {
                     .collect::<Result<Vec<_>, GpuError>>()?;
                 let groups = [3, 4, 0, 2, 1].map(|i| Group {
                     rows: Extent::new(i * chunk, chunk),
+                    from: 0,
                     flags: Vec::new(),
                     sets: Some(start + FLAGS + 4 * u64::from(i)),
                 });

@@ -120,6 +120,7 @@ impl Run<'_> {
                     .filter(|flag| self.faults.drop_flag != Some(*flag));
                 Ok(Group {
                     rows: group.rows,
+                    from: group.depth.start.into(),
                     flags: group.flags.iter().map(address).collect::<Result<_, _>>()?,
                     sets: sets.as_ref().map(address).transpose()?,
                 })

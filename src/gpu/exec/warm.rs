@@ -104,14 +104,16 @@ impl Run<'_> {
     }
 }
 
-/// How the rows of a product come: those that wait for nothing together.
+/// How the rows of a product come: those that wait for nothing together. Rows that come in slabs begin
+/// with the first.
 pub(super) fn stages(what: &What) -> Vec<Stage> {
-    let What::Gated { groups, .. } = what else {
+    let What::Gated { a, groups, .. } = what else {
         return Vec::new();
     };
     let mut stages: Vec<Stage> = Vec::new();
-    for group in groups {
-        let (rows, waits) = (u64::from(group.rows.len), !group.flags.is_empty());
+    for group in groups.iter().filter(|group| group.depth.start == 0) {
+        let rows = u64::from(group.rows.len);
+        let waits = !group.flags.is_empty() && group.depth.len == a.cols;
         match stages.last_mut() {
             Some(last) if !last.waits && !waits => last.rows += rows,
             _ => stages.push(Stage { rows, waits }),

@@ -5,12 +5,23 @@ use super::lower::Lowering;
 use super::{Area, Rows, What};
 use crate::schedule::{Compute, ComputeId, Extent, Slice, Task, TaskId};
 
+/// A tile group, or what a slab of k adds to the one before.
+struct Group {
+    compute: ComputeId,
+    a: Slice,
+    b: Slice,
+    out: Slice,
+    /// Whether it adds to the one before.
+    slab: bool,
+    /// The steps that it waits for.
+    gates: Vec<usize>,
+}
+
 /// A fused kernel so far.
 #[derive(Default)]
 pub(super) struct Open {
     tasks: Vec<TaskId>,
-    /// Of each group: its rows of A and of C, and the steps that it waits for.
-    groups: Vec<(Slice, Slice, Vec<usize>)>,
+    groups: Vec<Group>,
     /// What the whole kernel waits for.
     needs: Vec<Need>,
     accumulate: bool,
@@ -34,15 +45,30 @@ impl Lowering<'_> {
             return;
         };
         let sum = self.layout.area(out);
+        let before = self.open.get(&launch);
+        let computes = &self.schedule.computes;
+        let slab = before
+            .and_then(|open| open.groups.last())
+            .is_some_and(|group| {
+                computes[group.compute.index()].continued_by(&computes[c.index()])
+            });
+        let adds = before.map_or(*accumulate, |open| open.accumulate);
         // A kernel that adds waits for what it adds to, and for nothing before.
         let (gates, others): (Vec<Need>, Vec<Need>) = needs.iter().copied().partition(|need| {
-            need.signal == Signal::Kernel && (!accumulate || self.writes(need.step, &sum))
+            need.signal == Signal::Kernel && (!adds || self.writes(need.step, &sum))
         });
         let gates = gates.iter().map(|need| need.step).collect();
         let open = self.open.entry(launch).or_default();
         open.tasks.push(id);
-        open.groups.push((*a, *out, gates));
-        open.accumulate = *accumulate;
+        open.groups.push(Group {
+            compute: c,
+            a: *a,
+            b: *b,
+            out: *out,
+            slab,
+            gates,
+        });
+        open.accumulate = adds;
         open.needs
             .extend(others.iter().map(|need| match need.signal {
                 Signal::Kernel => Need {
@@ -63,39 +89,31 @@ impl Lowering<'_> {
             .chain(
                 open.groups
                     .iter()
-                    .flat_map(|(.., g)| g)
+                    .flat_map(|group| &group.gates)
                     .map(|&s| Need::event(s)),
             )
             .collect();
         let mut needs = open.needs;
         self.calls_have_ended(task.rank, &known, &mut needs);
-        let start = |slice: fn(&(Slice, Slice, Vec<usize>)) -> &Slice| {
-            let first = open.groups.iter().map(slice).min_by_key(|s| s.rows.start);
-            let rows = open.groups.iter().map(|g| slice(g).rows.len).sum();
-            first.map(|first| Slice {
-                rows: Extent::new(first.rows.start, rows),
-                ..*first
-            })
-        };
-        let (Some(whole_a), Some(whole_out)) = (start(|(a, ..)| a), start(|(_, out, _)| out))
-        else {
+        let Some((a, b, out)) = product(&open.groups) else {
             return;
         };
-        let groups = open.groups.iter().map(|(a, ..)| Rows {
-            rows: Extent::new(a.rows.start - whole_a.rows.start, a.rows.len),
+        let groups = open.groups.iter().map(|group| Rows {
+            rows: Extent::new(group.a.rows.start - a.rows.start, group.a.rows.len),
+            depth: Extent::new(group.a.cols.start - a.cols.start, group.a.cols.len),
             flags: Vec::new(),
             sets: None,
         });
         let what = What::Gated {
-            a: self.layout.area(&whole_a),
-            b: self.layout.area(b),
-            out: self.layout.area(&whole_out),
+            a: self.layout.area(&a),
+            b: self.layout.area(&b),
+            out: self.layout.area(&out),
             groups: groups.collect(),
             accumulate: open.accumulate,
             sms: self.schedule.launches[launch.index()].sms,
         };
         self.gemms.extend(what.gemm());
-        let gates = open.groups.into_iter().map(|(.., gates)| gates).collect();
+        let gates = open.groups.into_iter().map(|group| group.gates).collect();
         let stream = self.stream(id);
         let origins = open.tasks.iter().map(|&t| (t, self.origin[t.index()]));
         let tasks: Vec<(TaskId, TaskId)> = origins.collect();
@@ -115,4 +133,18 @@ impl Lowering<'_> {
             _ => false,
         }
     }
+}
+
+/// A, B and C of the product that groups are together.
+fn product(groups: &[Group]) -> Option<(Slice, Slice, Slice)> {
+    let top = (groups.iter().filter(|group| !group.slab)).min_by_key(|group| group.a.rows.start)?;
+    let rows = (groups.iter().filter(|group| !group.slab)).map(|group| group.a.rows.len);
+    let rows: u32 = rows.sum();
+    let depth = (groups.iter().filter(|group| group.out == top.out)).map(|group| group.a.cols.len);
+    let depth: u32 = depth.sum();
+    Some((
+        top.a.rows(0, rows).cols(0, depth),
+        top.b.rows(0, depth),
+        top.out.rows(0, rows),
+    ))
 }

@@ -131,10 +131,13 @@ pub struct Slot {
     pub slot: u32,
 }
 
-/// Rows of a product that wait for the same flags.
+/// Rows of a product that wait for the same flags, or a slab of them: those columns of A, to be added to the
+/// slab before.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Rows {
     pub rows: Extent,
+    /// Of k; all of it where rows come at once.
+    pub depth: Extent,
     pub flags: Vec<FlagId>,
     /// The kernel writes it once these rows and those of all groups before are there.
     pub sets: Option<FlagId>,

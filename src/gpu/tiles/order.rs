@@ -16,6 +16,8 @@ const GROUP_ROWS: u64 = 2048;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Group {
     pub rows: Extent,
+    /// The first of k that waits: what is computed before needs none of the flags.
+    pub from: u64,
     /// Addresses of the flags.
     pub flags: Vec<u64>,
     /// Address of the flag that says that these rows and those of all groups before are there.
@@ -33,8 +35,8 @@ pub struct Order {
 
 /// The tables of a product of `m` × `n` by kernels of `tile`, whose `groups` come in the order in
 /// which their rows are expected. Bands of the tile need not end where groups end: one begins when
-/// the last group that it touches is there, waits for all of them, and counts towards the flags of
-/// the first and of all that follow. Bands that begin with one group are a section: tiles of other
+/// the last group that it touches is there, waits for all of them, in the order of k, and counts
+/// towards the flags of the first and of all that follow. Bands that begin with one group are a section: tiles of other
 /// bands are not taken among theirs, so that rows that are there never wait behind rows that are not.
 /// The tag of a wait is its place, where flags are numbered group
 /// by group. `parts` are the rows of C that go to one place each, from the top without gaps; none
@@ -82,9 +84,12 @@ pub fn order(
         let first = listed.len() as u32;
         for &group in touched {
             let flags = &groups[group].flags;
+            let from = groups[group].from as u32;
             let tags = starts[group] as u32..;
-            listed.extend(flags.iter().copied().zip(tags));
+            listed.extend(flags.iter().zip(tags).map(|(&flag, tag)| (from, flag, tag)));
         }
+        // A band may touch several rows that come in slabs.
+        listed[first as usize..].sort_by_key(|&(from, ..)| from);
         let count = listed.len() as u32 - first;
         let (begin, end) = (band * height, (band + 1) * height);
         let of_band = |part: &&Extent| meets(part, begin, end);
@@ -96,9 +101,9 @@ pub fn order(
         }
     }
     let mut waits = Vec::with_capacity(16 * listed.len());
-    for (flag, tag) in listed {
+    for (from, flag, tag) in listed {
         waits.extend(flag.to_le_bytes());
-        waits.extend(0_u32.to_le_bytes());
+        waits.extend(from.to_le_bytes());
         waits.extend(tag.to_le_bytes());
     }
     let mut completions = Vec::with_capacity(COMPLETION * setting.len());
@@ -188,6 +193,7 @@ mod tests {
         // Own rows 200-400 first, then 400-500, then 0-200; the first and the last set flags.
         let group = |start, len, flags: &[u64], sets| Group {
             rows: Extent { start, len },
+            from: 0,
             flags: flags.to_vec(),
             sets,
         };
@@ -218,9 +224,46 @@ mod tests {
         let waits = words(&order.waits);
         let each: Vec<(u32, u32)> = waits.chunks(4).map(|w| (w[0], w[3])).collect();
         assert_eq!(each, [(70, 0), (80, 1), (90, 2), (80, 1), (90, 2)]);
+        assert!(waits.chunks(4).all(|w| w[2] == 0));
         // Two columns of tiles: three bands, then all four.
         let done = words(&order.completions);
         let each: Vec<(u32, u32, u32)> = done.chunks(6).map(|w| (w[0], w[2], w[4])).collect();
         assert_eq!(each, [(1000, 6, 60), (1004, 8, 61)]);
+    }
+
+    #[test]
+    fn slabs_are_awaited_in_the_order_of_k() {
+        let tile = Tile {
+            family: Family::Sm80,
+            rows: 128,
+            cols: 128,
+            stages: 3,
+            cluster: (1, 1),
+        };
+        // Own rows 0-99; then 100-199 and 200-299, each in two slabs with a flag of its own.
+        let group = |start, from, flag| Group {
+            rows: Extent { start, len: 100 },
+            from,
+            flags: if flag == 0 { Vec::new() } else { vec![flag] },
+            sets: None,
+        };
+        let groups = [
+            group(0, 0, 0),
+            group(100, 0, 10),
+            group(100, 64, 20),
+            group(200, 0, 30),
+            group(200, 64, 40),
+        ];
+        let order = order(tile, (300, 128), &groups, &[], 0);
+        let bands = words(&order.bands);
+        let bands: Vec<&[u32]> = bands.chunks(6).map(|band| &band[..3]).collect();
+        // Rows 0-127 touch the first three groups, 128-255 both pairs of slabs.
+        assert_eq!(bands, [[0, 0, 2], [1, 2, 4], [2, 6, 2]]);
+        let waits = words(&order.waits);
+        let each: Vec<(u32, u32, u32)> = waits.chunks(4).map(|w| (w[0], w[2], w[3])).collect();
+        let first = [(10, 0, 0), (20, 64, 1)];
+        let both = [(10, 0, 0), (30, 0, 2), (20, 64, 1), (40, 64, 3)];
+        let last = [(30, 0, 2), (40, 64, 3)];
+        assert_eq!(each, [&first[..], &both[..], &last[..]].concat());
     }
 }

@@ -4,9 +4,10 @@
 //! follow one another are performed so if
 //!
 //! * together they are such a product: one B, rows of one A into as many rows of one C, without gaps, and
-//!   each row once, all as a sum onto what C holds or none;
+//!   each row once, all as a sum onto what C holds or none; the product of some rows may come in slabs, groups
+//!   that follow one another along k, each added to the one before;
 //! * nothing that is issued before the last of them waits for another, so that the kernel
-//!   can be issued after everything that it waits for;
+//!   can be issued after everything that it waits for, and nobody sees a sum of some of its slabs;
 //! * elements are of 16 bits.
 //!
 //! A launch is cut into as few kernels as that allows: a partial sum that goes round a ring and comes home is
@@ -15,7 +16,8 @@
 use rustc_hash::FxHashMap;
 
 use crate::device::DType;
-use crate::schedule::{Compute, ComputeId, GemmKernel, Schedule, Slice, Task, TaskId, Via, Work};
+use crate::schedule::slab::follows;
+use crate::schedule::{Compute, GemmKernel, Schedule, Slice, TaskId, Via, Work};
 
 /// The groups that are performed as one kernel, in the order of issue, which is `order`. Where kernels
 /// cannot `tell` of rows before they end, they end where somebody waits.
@@ -42,28 +44,33 @@ pub(super) fn kept(schedule: &Schedule, order: &[TaskId], tell: bool) -> Vec<Vec
     let mut told = vec![false; schedule.tasks.len()];
     for (t, place) in place.iter().enumerate() {
         for dep in schedule.deps(TaskId(t as u32)) {
+            // Inside one product the slab before is no other's.
+            if dep.via == Via::Launch && continues(schedule, dep.task, TaskId(t as u32)) {
+                continue;
+            }
             let first = &mut awaited[dep.task.index()];
             *first = (*first).min(*place);
             told[dep.task.index()] |= matches!(dep.via, Via::StreamFlag | Via::KernelFlag);
         }
     }
-    let joins = |run: &[TaskId], next: TaskId| {
-        let [.., last] = *run else { return true };
-        let early = |id: &TaskId| awaited[id.index()] <= place[next.index()];
-        let follows = place_in_lane[last.index()] + 1 == place_in_lane[next.index()];
-        let tells = !tell && run.iter().any(|id| told[id.index()]);
-        follows && alike(schedule, last, next) && !tells && !run.iter().any(early)
-    };
     let mut kept = Vec::new();
     for groups in groups {
-        let mut run: Vec<TaskId> = Vec::new();
+        let mut run = Run::default();
         for next in groups {
-            if !joins(&run, next) {
-                kept.push(std::mem::take(&mut run));
+            let early = |id: &TaskId| awaited[id.index()] <= place[next.index()];
+            let joins = run.tasks.last().is_none_or(|&last| {
+                let follows = place_in_lane[last.index()] + 1 == place_in_lane[next.index()];
+                let tells = !tell && run.tasks.iter().any(|id| told[id.index()]);
+                let product = Product::of(schedule, next);
+                let fits = product.is_some_and(|next| run.takes(&next));
+                follows && fits && !tells && !run.tasks.iter().any(early)
+            });
+            if !joins {
+                kept.push(std::mem::take(&mut run).tasks);
             }
-            run.push(next);
+            run.push(next, Product::of(schedule, next));
         }
-        kept.push(run);
+        kept.push(run.tasks);
     }
     kept.retain(|run| one_product(schedule, run));
     kept
@@ -87,14 +94,22 @@ pub(super) fn together(order: &[TaskId], kept: &[Vec<TaskId>]) -> Vec<TaskId> {
     new
 }
 
-/// A, B and C of a group, and whether it adds.
-fn product(schedule: &Schedule, id: TaskId) -> Option<(Slice, Slice, Slice, bool)> {
-    let compute = |c: ComputeId| &schedule.computes[c.index()];
-    match *schedule.task(id) {
-        Task {
-            work: Work::Compute(c),
-            ..
-        } => match *compute(c) {
+/// A, B and C of a product, and whether it adds.
+#[derive(Copy, Clone, Debug)]
+struct Product {
+    a: Slice,
+    b: Slice,
+    out: Slice,
+    adds: bool,
+}
+
+impl Product {
+    /// That of a group of a fused kernel.
+    fn of(schedule: &Schedule, id: TaskId) -> Option<Self> {
+        let Work::Compute(c) = schedule.task(id).work else {
+            return None;
+        };
+        match schedule.computes[c.index()] {
             Compute::Gemm {
                 a,
                 b,
@@ -102,49 +117,126 @@ fn product(schedule: &Schedule, id: TaskId) -> Option<(Slice, Slice, Slice, bool
                 accumulate,
                 kernel: GemmKernel::Gated | GemmKernel::Scatter,
                 ..
-            } => Some((a, b, out, accumulate)),
+            } => Some(Self {
+                a,
+                b,
+                out,
+                adds: accumulate,
+            }),
             _ => None,
-        },
-        _ => None,
-    }
-}
-
-/// Whether two groups are rows of one A, times one B, into rows of one C.
-fn alike(schedule: &Schedule, x: TaskId, y: TaskId) -> bool {
-    let same = |x: &Slice, y: &Slice| (x.buffer, x.slot, x.cols) == (y.buffer, y.slot, y.cols);
-    match (product(schedule, x), product(schedule, y)) {
-        (Some((a, b, out, adds)), Some((a2, b2, out2, adds2))) => {
-            same(&a, &a2) && b == b2 && same(&out, &out2) && adds == adds2
         }
-        _ => false,
+    }
+
+    /// Whether `next` is the next slab of the same rows.
+    fn continues(&self, next: &Self) -> bool {
+        let first = [&self.a, &self.b, &self.out];
+        next.adds && follows(first, [&next.a, &next.b, &next.out])
+    }
+
+    /// Both slabs.
+    fn with(mut self, next: &Self) -> Self {
+        self.a.cols.len += next.a.cols.len;
+        self.b.rows.len += next.b.rows.len;
+        self
+    }
+
+    /// Whether two are other rows of one A, times one B, into other rows of one C.
+    fn alike(&self, other: &Self) -> bool {
+        let same = |x: &Slice, y: &Slice| (x.buffer, x.slot, x.cols) == (y.buffer, y.slot, y.cols);
+        same(&self.a, &other.a)
+            && self.b == other.b
+            && same(&self.out, &other.out)
+            && self.adds == other.adds
     }
 }
 
-/// Whether groups that are alike are disjoint rows that follow one another without gaps. A single group
-/// that adds is a kernel too, because it waits only before it adds.
+/// Whether group `next` is the slab after group `id`.
+fn continues(schedule: &Schedule, id: TaskId, next: TaskId) -> bool {
+    let compute = |id| match schedule.task(id).work {
+        Work::Compute(c) => Some(&schedule.computes[c.index()]),
+        _ => None,
+    };
+    let pair = compute(id).zip(compute(next));
+    pair.is_some_and(|(one, next)| one.continued_by(next))
+}
+
+/// The products of groups that follow one another, slabs of the same rows as one.
+fn products(schedule: &Schedule, tasks: &[TaskId]) -> Option<Vec<Product>> {
+    let mut products: Vec<Product> = Vec::with_capacity(tasks.len());
+    for &id in tasks {
+        let next = Product::of(schedule, id)?;
+        match products.last_mut().filter(|last| last.continues(&next)) {
+            Some(last) => *last = last.with(&next),
+            None => products.push(next),
+        }
+    }
+    Some(products)
+}
+
+/// Groups that may become one kernel.
+#[derive(Default)]
+struct Run {
+    tasks: Vec<TaskId>,
+    /// The products of the first rows and of the last, so far.
+    ends: Option<(Product, Product)>,
+}
+
+impl Run {
+    /// Whether a group is the next slab or begins other rows.
+    fn takes(&self, next: &Product) -> bool {
+        let Some((first, last)) = &self.ends else {
+            return false;
+        };
+        if last.continues(next) {
+            return true;
+        }
+        let mut begun = *first;
+        begun.a.cols.len = next.a.cols.len.min(first.a.cols.len);
+        begun.b.rows.len = next.b.rows.len.min(first.b.rows.len);
+        first.alike(last) && begun.alike(next)
+    }
+
+    fn push(&mut self, id: TaskId, next: Option<Product>) {
+        self.tasks.push(id);
+        let Some(next) = next else { return };
+        self.ends = Some(match self.ends {
+            None => (next, next),
+            Some((first, last)) => match last.continues(&next) {
+                false => (first, next),
+                true => {
+                    let last = last.with(&next);
+                    let only = first.out == last.out;
+                    (if only { last } else { first }, last)
+                }
+            },
+        });
+    }
+}
+
+/// Whether groups are disjoint rows that follow one another without gaps, each through all of k. A single
+/// group that adds is a kernel too, because it waits only before it adds.
 fn one_product(schedule: &Schedule, tasks: &[TaskId]) -> bool {
-    let groups = tasks.iter().map(|&id| product(schedule, id));
-    let Some(mut groups) = groups.collect::<Option<Vec<_>>>() else {
+    let Some(mut products) = products(schedule, tasks) else {
         return false;
     };
-    groups.sort_by_key(|(a, ..)| a.rows.start);
-    let [(a0, b0, out0, adds), ref others @ ..] = groups[..] else {
+    products.sort_by_key(|one| one.a.rows.start);
+    let [first, ..] = products[..] else {
         return false;
     };
     let size = schedule.operator.dtype.size();
     // Kernels read and write 16 bytes at a time.
-    let aligned = [a0, b0, out0]
+    let aligned = [first.a, first.b, first.out]
         .iter()
         .all(|slice| (u64::from(slice.cols.start) * size).is_multiple_of(16));
-    let follows = groups.windows(2).all(|pair| {
-        let [(a, _, out, _), (a_next, _, out_next, _)] = pair else {
+    let follows = products.windows(2).all(|pair| {
+        let [one, next] = pair else {
             return false;
         };
-        a.rows.start + a.rows.len == a_next.rows.start
-            && out.rows.start + out.rows.len == out_next.rows.start
+        one.a.rows.end() == u64::from(next.a.rows.start)
+            && one.out.rows.end() == u64::from(next.out.rows.start)
     });
-    let as_many = groups
+    let alike = products
         .iter()
-        .all(|(a, _, out, _)| a.rows.len == out.rows.len);
-    aligned && follows && as_many && (adds || !others.is_empty())
+        .all(|one| first.alike(one) && one.a.rows.len == one.out.rows.len);
+    aligned && follows && alike && (first.adds || tasks.len() > 1)
 }

@@ -299,6 +299,7 @@ impl Writer {
             for &task in &self.ends[dep.task.index()] {
                 let there = self.out.task(task);
                 let via = match dep.via {
+                    Via::Launch if kept && self.kept(dep.task) == self.kept(id) => Via::Launch,
                     _ if (there.rank, there.lane) == (here.rank, here.lane) => Via::Lane,
                     Via::Event => Via::Event,
                     // Only a collective that is no longer one ends in other lanes.

@@ -7,6 +7,7 @@ use crate::schedule::{Compute, Launch, Slice, TaskId, Work};
 use crate::sim::SimError;
 use crate::sim::fluid::Usage;
 use crate::sim::machine::Way;
+use crate::sim::slabs::Slabs;
 
 /// What a kernel runs on.
 #[derive(Copy, Clone, Debug)]
@@ -17,6 +18,8 @@ pub struct On<'w> {
     pub fused: Option<(&'w GemmTime, f64)>,
     /// Whether a GEMM has to read its B from memory.
     pub cold: bool,
+    /// Whether it is a slab of k whose sums so far are in registers.
+    pub slab: bool,
 }
 
 impl Costs<'_> {
@@ -53,10 +56,24 @@ impl Costs<'_> {
         self.kernel_start(gpu) + whole.overhead
     }
 
-    /// All GEMMs of a fused kernel as one: groups that agree in two dimensions are stacked along
-    /// the third, so that waves are quantised once.
-    pub fn launch_gemm(&self, tasks: &[u32], gpu: u32, sms: u32) -> Result<GemmTime, SimError> {
-        let shapes: Vec<[u64; 3]> = tasks.iter().filter_map(|&t| self.gemm_shape(t)).collect();
+    /// All GEMMs of a fused kernel as one: the slabs of some rows are one, and groups that agree in two
+    /// dimensions are stacked along the third, so that waves are quantised once.
+    pub fn launch_gemm(
+        &self,
+        tasks: &[u32],
+        slabs: &Slabs,
+        (gpu, sms): (u32, u32),
+    ) -> Result<GemmTime, SimError> {
+        let mut shapes: Vec<[u64; 3]> = Vec::new();
+        for &task in tasks {
+            let Some(shape) = self.gemm_shape(task) else {
+                continue;
+            };
+            match shapes.last_mut() {
+                Some(rows) if slabs.of(task).before > 0.0 => rows[2] += shape[2],
+                _ => shapes.push(shape),
+            }
+        }
         let Some(&first) = shapes.first() else {
             return Ok(GemmTime::default());
         };
@@ -102,7 +119,12 @@ impl Costs<'_> {
         &mut self,
         task: u32,
         compute: &Compute,
-        On { sms, fused, cold }: On<'_>,
+        On {
+            sms,
+            fused,
+            cold,
+            slab,
+        }: On<'_>,
         usages: &mut Vec<Usage>,
     ) -> Result<Cost, SimError> {
         usages.clear();
@@ -136,7 +158,7 @@ impl Costs<'_> {
                 };
                 let seconds = (time.seconds - time.overhead) * share;
                 let mut bytes = time.hbm_bytes * share;
-                if *accumulate {
+                if *accumulate && !slab {
                     bytes += self.schedule.bytes(out) as f64; // C is read as well as written
                 }
                 let mut remote = 0.0;

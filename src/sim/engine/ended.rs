@@ -100,9 +100,15 @@ impl Engine<'_> {
         let done = self.last_tile(task, now);
         for place in self.graph.successors(task) {
             let (step, via) = self.graph.successor(place);
+            // Sums of the slab before are in registers.
+            if via == Via::Launch && self.kernels.slabs.of(step).before > 0.0 {
+                self.condition(step, now, cause, now);
+                continue;
+            }
             let at = done + self.hand_off(task, step, via);
             if step < self.graph.tasks {
-                self.kernels.opens(step, at);
+                let launch = self.schedule.tasks[step as usize].launch;
+                self.kernels.opens(step, launch, at);
             }
             self.condition(step, at, cause, now);
         }

@@ -69,6 +69,8 @@ fn choices(operator: &Operator) -> Vec<Choice> {
     for text in [
         "fusion-ring:mover=sm:2",
         "fusion-alltoall:mover=sm:2,issue=pull",
+        "fusion-alltoall:slabs=3",
+        "fusion-alltoall:slabs=2,chunks=2,issue=pull",
         "interdecom:d=2,comm=direct,issue=pull",
         "ring:chunks=2,mover=sm:2",
         "direct:issue=pull",
@@ -161,11 +163,20 @@ fn apart(plan: &Plan) -> Plan {
             for flag in &group.flags {
                 push(What::AwaitFlag(*flag));
             }
+            let Extent { start, len } = group.depth;
             push(What::Gemm {
-                a: rows(a),
-                b: *b,
+                a: Area {
+                    at: rows(a).at + u64::from(start) * plan.dtype.size(),
+                    cols: len,
+                    ..rows(a)
+                },
+                b: Area {
+                    at: b.at + u64::from(start) * u64::from(b.ld) * plan.dtype.size(),
+                    rows: len,
+                    ..*b
+                },
                 out: rows(out),
-                accumulate: *accumulate,
+                accumulate: *accumulate || start > 0,
                 sms: *sms,
             });
             if let Some(flag) = group.sets {

@@ -324,6 +324,70 @@ fn own_kernels_wait_inside_where_every_rank_has_a_gpu() {
 }
 
 #[test]
+fn rows_that_come_in_slabs_are_one_kernel_that_waits_on_its_way() {
+    let operator = Operator::gemm(Kind::AgGemm, 64, 48, 300, 2, DType::Bf16).unwrap();
+    let plan = |text: &str, flags| {
+        let choice = strategy::parse(text).unwrap();
+        let schedule = choice.build(&operator, &circle(2), &[0, 1]).unwrap();
+        let options = Options {
+            flags,
+            products: Products::Own,
+            ..Options::default()
+        };
+        lower(&schedule, &options, None).unwrap()
+    };
+    let slabs = plan("fusion-alltoall:slabs=3,chunks=2", Flags::Value);
+    let mut kernels = 0;
+    for step in &slabs.steps {
+        match &step.what {
+            What::Gated {
+                a,
+                b,
+                out,
+                groups,
+                accumulate,
+                ..
+            } => {
+                kernels += 1;
+                // One product through all of k, which adds to nothing.
+                assert_eq!((a.rows, a.cols, b.rows, out.rows), (64, 300, 300, 64));
+                assert!(!accumulate);
+                // The own rows at once; each half of the others in slabs of whole steps along k, the
+                // last with the rest, each after a copy of its own.
+                let own = groups[0].rows.start;
+                let other = 32 - own;
+                let slab = |row, start, len| (row, Extent::new(start, len), 1);
+                let halves = [other, other + 16]
+                    .map(|row| [slab(row, 0, 64), slab(row, 64, 64), slab(row, 128, 172)]);
+                let mut expected = vec![(own, Extent::new(0, 300), 0)];
+                expected.extend(halves.as_flattened());
+                let all: Vec<_> = (groups.iter())
+                    .map(|g| (g.rows.start, g.depth, g.flags.len()))
+                    .collect();
+                assert_eq!(all, expected);
+            }
+            What::Copy { from, to } => {
+                assert_eq!((from.rows, from.ld, to.ld), (16, to.ld, from.ld));
+                assert!([64, 172].contains(&from.cols));
+            }
+            _ => {}
+        }
+    }
+    assert_eq!(kernels, 2);
+    // Streams that wait take them as products of their own, each added to the one before.
+    let adds = plan("fusion-alltoall:slabs=3", Flags::Event);
+    let product = |step: &Step| match &step.what {
+        What::Gemm { a, accumulate, .. } => Some((a.cols, *accumulate)),
+        What::Gated { .. } => panic!("a kernel that waits"),
+        _ => None,
+    };
+    let mut products: Vec<_> = adds.steps.iter().filter_map(product).collect();
+    products.sort_unstable();
+    let slab = [(64, false), (64, true), (172, true), (300, false)];
+    assert_eq!(products, slab.map(|one| [one, one]).concat());
+}
+
+#[test]
 fn sums_that_travel_are_a_kernel_in_each_step() {
     let operator = Operator::gemm(Kind::GemmRs, 64, 48, 10, 2, DType::Bf16).unwrap();
     let choice = strategy::parse("fusion-ring:chunks=2").unwrap();
