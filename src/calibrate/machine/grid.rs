@@ -33,7 +33,7 @@ pub const SECTION: Section = Section {
 };
 
 /// Share of the section's time for the other things.
-const OTHERS: f64 = 0.1;
+const OTHERS: f64 = 0.15;
 /// Samples of a shape on one GPU \[s\].
 #[derive(Clone, Default)]
 struct Times {

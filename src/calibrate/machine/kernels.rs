@@ -68,7 +68,12 @@ pub(super) fn asked(
             }
             // Rows with the algorithm of the row before are left out.
             if last != Some(config) {
-                let words = config.to_string().replace(',', ";");
+                let numbers = config.numbers;
+                let words = format!(
+                    "{config}, swizzle {}, custom {}, inner {}",
+                    numbers.swizzle, numbers.custom, numbers.inner
+                );
+                let words = words.replace(',', ";");
                 book.raw(
                     &format!("lt k{k}n{n} {words}"),
                     m as f64,

@@ -3,7 +3,8 @@
 //! Columns (k, n) lie on a lattice of `EXTENTS`, every second of its points like the fields of one
 //! colour of a chessboard, and on one of the geometric means between them likewise, so that a shape
 //! has measured ones on all sides; further columns are shards of transformer layers and odd sizes.
-//! Rows m are powers of two, and in each column other ones between.
+//! Rows m are powers of two from 16 on, three times them, and in each column other ones between: the
+//! library takes another tile at nearly every one of them.
 
 use std::collections::BTreeSet;
 
@@ -44,6 +45,10 @@ const ODD: [u64; 8] = [100, 199, 333, 500, 777, 1000, 1999, 5000];
 /// Elements of a matrix at most, and operations of a GEMM: what takes a few milliseconds.
 const MOST: u64 = 1 << 29;
 const MOST_FLOPS: f64 = 2.2e12;
+/// Columns with an extent below are narrow.
+const NARROW: u64 = 1024;
+/// The library takes another tile at nearly every number of rows up to this.
+const TILES: u64 = 4096;
 /// Largest m.
 const ROWS: u64 = 32_768;
 
@@ -57,7 +62,7 @@ pub fn measured(quick: bool) -> Vec<[u64; 3]> {
     }
     let mut all = Vec::new();
     for (i, &(k, n)) in columns.iter().enumerate() {
-        for m in rows(i, quick) {
+        for m in rows(i, k.min(n) < NARROW, quick) {
             let fits = [m * k, k * n, m * n].iter().all(|size| *size <= MOST);
             if fits && 2.0 * (m * n) as f64 * k as f64 <= MOST_FLOPS {
                 all.push([m, n, k]);
@@ -83,23 +88,27 @@ fn between() -> Vec<u64> {
     EXTENTS.windows(2).map(mean).collect()
 }
 
-/// Rows m of column `i`.
-fn rows(i: usize, quick: bool) -> Vec<u64> {
-    let doubled = |from: u64| (0..).map(move |e| from << e).take_while(|m| *m <= ROWS);
-    if quick {
-        return doubled(128).step_by(2).collect();
-    }
-    let between: &[u64] = match i % 3 {
-        0 => &[96, 384, 1536, 6144, 24_576],
-        1 => &[192, 640, 1280, 3072, 12_288],
-        _ => &[320, 768, 2560, 5120, 10_240],
+/// Rows m of column `i`: powers of two, three times them, every second of five times them, and an odd one.
+/// Narrow columns, which no layer's shard has, have fewer.
+fn rows(i: usize, narrow: bool, quick: bool) -> Vec<u64> {
+    let doubled = |from: u64, most: u64| {
+        (0..)
+            .map(move |e| from << e)
+            .take_while(move |m| *m <= most)
     };
+    if quick {
+        return doubled(128, ROWS).step_by(2).collect();
+    }
     // One that no tile divides.
     let odd = ODD[i % ODD.len()];
-    let all: BTreeSet<u64> = doubled(64)
-        .chain(between.iter().copied())
-        .chain([odd])
-        .collect();
+    let mut all: BTreeSet<u64> = [odd].into();
+    if narrow {
+        all.extend(doubled(64, ROWS));
+        all.extend(doubled([96, 80][i % 2], TILES).step_by(2));
+    } else {
+        all.extend(doubled(16, ROWS).chain(doubled(48, TILES)));
+        all.extend(doubled([80, 160][i % 2], TILES).step_by(2));
+    }
     all.into_iter().collect()
 }
 
@@ -145,7 +154,7 @@ mod tests {
     #[test]
     fn the_grid_covers_what_is_used() {
         let all = measured(false);
-        assert!((2000..3000).contains(&all.len()), "{}", all.len());
+        assert!((3000..5000).contains(&all.len()), "{}", all.len());
         let mut once = all.clone();
         once.sort_unstable();
         once.dedup();
