@@ -24,6 +24,11 @@ pub(super) fn slots(device: &mut Device) -> Vec<(String, Slot<'_>)> {
     if let Some(rate) = &mut device.gemm_accumulate {
         put(ACCUMULATE, Slot::Rate(rate));
     }
+    for (name, share) in UNALIGNED.into_iter().zip(&mut device.gemm_unaligned) {
+        if let Some(share) = share {
+            put(name, Slot::Share(share));
+        }
+    }
     put("engines.peer", Slot::Count(&mut device.engines.peer));
     put("engines.h2d", Slot::Count(&mut device.engines.h2d));
     put("engines.d2h", Slot::Count(&mut device.engines.d2h));
@@ -170,6 +175,8 @@ fn choose(all: &[(String, Slot<'_>)], field: &str) -> Result<Vec<usize>, String>
 pub(super) const LOADED: &str = "gemm.loaded";
 /// How fast an accumulating GEMM reads C.
 pub(super) const ACCUMULATE: &str = "gemm.accumulate";
+/// The shares of its arithmetic that a GEMM keeps whose rows are no multiples of 16 bytes, and none of 4.
+pub(super) const UNALIGNED: [&str; 2] = ["gemm.unaligned", "gemm.odd"];
 
 /// Names of the numbers that a profile may leave out.
 pub(super) fn optional() -> Vec<&'static str> {
@@ -181,7 +188,7 @@ pub(super) fn optional() -> Vec<&'static str> {
         .into_iter()
         .chain(shares.map(|(name, _)| name));
     let all = costs.into_iter().chain(beside);
-    all.chain([LOADED, ACCUMULATE]).collect()
+    all.chain([LOADED, ACCUMULATE]).chain(UNALIGNED).collect()
 }
 
 /// The last part of a dotted name.

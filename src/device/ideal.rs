@@ -38,6 +38,7 @@ pub fn ideal() -> Device {
         gemm_table: Vec::new(),
         gemm_loaded: None,
         gemm_accumulate: None,
+        gemm_unaligned: [None; 2],
         gemm_library: None,
         engines: CopyEngines {
             peer: u32::MAX,

@@ -289,6 +289,10 @@ pub struct Device {
     /// Bytes of C that take a GEMM a second longer when it accumulates onto them; `None` where that
     /// was not measured: the memory traffic alone.
     pub gemm_accumulate: Option<BytesPerSecond>,
+    /// Shares of its arithmetic that a GEMM keeps whose rows of n or k elements are no multiples of 16
+    /// bytes, and whose rows are none of 4 [0–1]; all of it where that is not stated, and where a
+    /// `gemm_library` says more.
+    pub gemm_unaligned: [Option<f64>; 2],
     /// Measured GEMMs, empty where there are none.
     pub gemm_table: Vec<MeasuredGemm>,
     /// What is known of the GEMM library's choices, if anything.
@@ -341,12 +345,29 @@ impl Device {
         if named(fields::ACCUMULATE) {
             self.gemm_accumulate.get_or_insert(BytesPerSecond::INFINITE);
         }
+        for (name, share) in fields::UNALIGNED.into_iter().zip(&mut self.gemm_unaligned) {
+            if named(name) {
+                share.get_or_insert(1.0);
+            }
+        }
     }
 
     /// Arithmetic rate of all SMs under sustained load [FLOP/s]; `None` when it lacks `dtype`.
     pub fn rate(&self, dtype: DType) -> Option<f64> {
         let (_, peak) = self.peak.iter().find(|(known, _)| *known == dtype)?;
         Some(peak.get() * self.sustained)
+    }
+
+    /// Share of the arithmetic that a GEMM keeps for the [`alignment`](gemm::library::alignment) of its
+    /// rows.
+    fn aligned(&self, dtype: DType, n: u64, k: u64) -> f64 {
+        let [unaligned, odd] = self.gemm_unaligned;
+        let share = match gemm::library::alignment(dtype, n, k) {
+            gemm::library::ALIGNED.. => None,
+            4.. => unaligned,
+            _ => odd.or(unaligned),
+        };
+        share.unwrap_or(1.0)
     }
 
     /// Makes arithmetic, and what else of a GEMM goes by the SMs' clock, as slow as under continuous

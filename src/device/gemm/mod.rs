@@ -18,6 +18,10 @@
 //! a GEMM into pieces costs. `unquantised` is the same with fractional tiles and waves, so that
 //! pieces add up to the whole.
 //!
+//! A GEMM library leaves its fast kernels where rows of n or k elements are no multiples of 16 bytes, and
+//! slower ones again where they are none of 4: `rate` is then multiplied by `gemm.unaligned` or
+//! `gemm.odd`, where the profile states them.
+//!
 //! Where the profile lists which algorithms the GPU's library takes, their time replaces the best of
 //! all tiles: see [`library`].
 //!
@@ -113,7 +117,7 @@ fn listed(device: &Device, dtype: DType) -> Option<&library::Library> {
 
 /// The wave model alone, without measured corrections.
 pub fn model(device: &Device, dtype: DType, m: u64, n: u64, k: u64, sms: u32) -> Option<GemmTime> {
-    let rate = device.rate(dtype)?;
+    let rate = device.rate(dtype)? * device.aligned(dtype, n, k);
     if m == 0 || n == 0 || k == 0 {
         return Some(GemmTime::default());
     }

@@ -53,6 +53,29 @@ fn compute_bound_waves() {
     near(fewer.seconds, 5e-6 + 2.0 * tile);
 }
 
+/// overhead + waves · t_tile / share, share by what 2·n and 2·k bytes are multiples of.
+#[test]
+fn rows_that_are_not_aligned_are_slower() {
+    let mut gpu = toy("1000000 TB/s", "5 us");
+    set(&mut gpu, "gemm.unaligned", "0.25").unwrap();
+    let t = |k: f64, share: f64| 5e-6 + 2.0 * 128.0 * 128.0 * (k + K_FILL) / (1e12 * share);
+    for (odd, [two, four, eight]) in [(None, [0.25; 3]), (Some("0.125"), [0.125, 0.25, 0.25])] {
+        if let Some(odd) = odd {
+            set(&mut gpu, "gemm.odd", odd).unwrap();
+        }
+        // One wave of 11 × 12 tiles; n or k alone is enough.
+        near(time(&gpu, 1408, 1536, 8192).seconds, t(8192.0, 1.0));
+        near(time(&gpu, 1408, 1536, 8191).seconds, t(8191.0, two));
+        near(time(&gpu, 1408, 1535, 8192).seconds, t(8192.0, two));
+        near(time(&gpu, 1408, 1534, 8192).seconds, t(8192.0, four));
+        near(time(&gpu, 1408, 1536, 8188).seconds, t(8188.0, eight));
+        // The number of rows does not matter.
+        near(time(&gpu, 1407, 1536, 8192).seconds, t(8192.0, 1.0));
+    }
+    let error = set(&mut gpu, "gemm.odd", "1.5").unwrap_err();
+    assert!(error.contains("at most 1"), "{error}");
+}
+
 #[test]
 fn few_tiles_split_k() {
     let gpu = toy("1000000 TB/s", "0 us");

@@ -7,7 +7,7 @@ use proptest::prelude::*;
 proptest! {
     #[test]
     fn the_short_way_leads_to_the_same_time(
-        gpu in prop::sample::select(vec!["rtx-a6000", "h200", "mi300x", "ideal"]),
+        gpu in prop::sample::select(vec!["rtx-a6000", "h200", "h200-datasheet", "mi300x", "ideal"]),
         m in 1u64..40_000, n in 1u64..40_000, k in 1u64..40_000,
         whole in any::<bool>(), on_table in any::<bool>(),
     ) {
