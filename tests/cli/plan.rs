@@ -69,6 +69,33 @@ fn tables_list_steps_when_asked() {
 }
 
 #[test]
+fn kernels_that_wait_say_for_which_rows_and_how_far_along_k() {
+    let command = "gpu plan --op ag-gemm -m 64 -n 48 -k 256 --tp 2 --gemm duet \
+                   --strategy fusion-alltoall:slabs=2";
+    let plan = json(command);
+    assert_eq!(count(&plan, "gated-gemm"), 2);
+    assert_eq!(count(&plan, "gemm"), 0);
+    let steps = plan["steps"].as_array().expect("steps");
+    let kernel = steps.iter().find(|step| step["kind"] == "gated-gemm");
+    let groups = kernel.expect("a kernel")["groups"]
+        .as_array()
+        .expect("groups");
+    let parts: Vec<[&Value; 4]> = groups
+        .iter()
+        .map(|g| ["first_row", "rows", "first_k", "k"].map(|name| &g[name]))
+        .collect();
+    let expected = [[0, 32, 0, 256], [32, 32, 0, 128], [32, 32, 128, 128]];
+    assert_eq!(parts, expected);
+    let text = stdout(&format!("{command} --steps"));
+    assert!(
+        text.contains(
+            "rows 0-32; rows 32-64 of k 0-128 after flag 0; rows 32-64 of k 128-256 after flag 1"
+        ),
+        "{text}"
+    );
+}
+
+#[test]
 fn what_cannot_be_is_said() {
     for (args, message) in [
         ("--tp 2 --gpus 3", "2 ranks on 3 of 8 GPUs"),

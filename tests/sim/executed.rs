@@ -105,6 +105,38 @@ fn a_fused_kernel_is_as_many_library_calls() {
     assert!(makespan(&schedule, &topology, LaunchMode::Stream) > whole.seconds);
 }
 
+/// One wave of tiles: with one flag they end a copy and a wave after the start, with S slabs a copy's
+/// S-th part, S starts of copies at most and a wave; without a kernel slabs are products that add, of
+/// which each has its own waves.
+#[test]
+fn slabs_open_a_fused_kernel_before_its_rows_are_there() {
+    let topology = machine(|_| {});
+    let operator = Operator::gemm(Kind::AgGemm, 512, 16384, 8192, 2, DType::Bf16).unwrap();
+    let time = |slabs: u32, fuse| {
+        let choice = strategy::parse(&format!("fusion-alltoall:slabs={slabs}")).unwrap();
+        let schedule = choice.build(&operator, &topology, &[0, 1]).unwrap();
+        let how = Executed {
+            lowered: lowered::Options {
+                fuse,
+                ..lowered::Options::default()
+            },
+            ..Executed::default()
+        };
+        executed(&schedule, &topology, &how).unwrap().makespan
+    };
+    let copy = f64::from(256 * 8192 * 2) / (400.0 * GB);
+    let start = topology.device(0).costs.copy_start.get();
+    for slabs in [2, 4, 8] {
+        let gained = time(1, true) - time(slabs, true);
+        let most = copy * (1.0 - 1.0 / f64::from(slabs));
+        assert!(
+            gained <= most + US && gained >= most - f64::from(slabs) * start,
+            "{slabs}: {gained}"
+        );
+        assert!(time(slabs, false) > time(1, false));
+    }
+}
+
 #[test]
 fn stated_costs_count_and_missing_ones_change_nothing() {
     let base = machine(|_| {});

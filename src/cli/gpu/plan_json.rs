@@ -68,6 +68,7 @@ fn detail(plan: &Plan, what: &What) -> Value {
             "a": at(a), "b": at(b), "out": at(out), "accumulate": accumulate, "sms": sms,
             "groups": groups.iter().map(|g| json!({
                 "first_row": g.rows.start, "rows": g.rows.len,
+                "first_k": g.depth.start, "k": g.depth.len,
                 "flags": g.flags.iter().map(|f| f.0).collect::<Vec<_>>(),
                 "sets": g.sets.map(|f| f.0),
             })).collect::<Vec<_>>(),
