@@ -4,9 +4,11 @@
 // row when N does not divide the width is moved byte by byte. Threads walk the rectangle row by row
 // with a stride of the whole grid; four accesses are under way per thread, since the far memory of a
 // peer answers in microseconds.
+//
+// `copyN_tell` then sets a flag, which the last block to end does. On GPUs with clusters its blocks
+// come in pairs, `copyN_tell_pair`, so that what they leave of the SMs can hold pairs of other kernels.
 
-typedef unsigned int u32;
-typedef unsigned long long u64;
+#include "flag.cuh"
 
 template <typename Unit>
 __device__ void copy_units(char *to, u64 to_pitch, const char *from, u64 from_pitch, u64 width, u64 rows)
@@ -57,8 +59,47 @@ __device__ void copy_units(char *to, u64 to_pitch, const char *from, u64 from_pi
         copy_units<unit>(to, to_pitch, from, from_pitch, width, rows);                                       \
     }
 
+#if __CUDA_ARCH__ >= 900
+#define PAIR __cluster_dims__(2, 1, 1)
+#else
+#define PAIR
+#endif
+
+// Counts a block whose copies have been made; `done` is 0 before and after.
+__device__ void tell(u32 *done, u32 *flag, const u32 *epoch, u32 offset)
+{
+    __syncthreads();
+    if (threadIdx.x != 0)
+        return;
+    __threadfence_system();
+    if (atomicAdd(done, 1u) + 1u < gridDim.x)
+        return;
+    *(volatile u32 *)done = 0u;
+    __threadfence_system();
+    release(flag, wanted(epoch, offset));
+}
+
+#define TELL(name, unit, cluster)                                                                            \
+    extern "C" __global__ void __launch_bounds__(1024) cluster                                               \
+        name(char *to, u64 to_pitch, const char *from, u64 from_pitch, u64 width, u64 rows, u32 *done,       \
+             u32 *flag, const u32 *epoch, u32 offset)                                                        \
+    {                                                                                                        \
+        copy_units<unit>(to, to_pitch, from, from_pitch, width, rows);                                       \
+        tell(done, flag, epoch, offset);                                                                     \
+    }
+
 COPY(copy16, uint4)
 COPY(copy8, uint2)
 COPY(copy4, u32)
 COPY(copy2, unsigned short)
 COPY(copy1, unsigned char)
+TELL(copy16_tell, uint4, )
+TELL(copy16_tell_pair, uint4, PAIR)
+TELL(copy8_tell, uint2, )
+TELL(copy8_tell_pair, uint2, PAIR)
+TELL(copy4_tell, u32, )
+TELL(copy4_tell_pair, u32, PAIR)
+TELL(copy2_tell, unsigned short, )
+TELL(copy2_tell_pair, unsigned short, PAIR)
+TELL(copy1_tell, unsigned char, )
+TELL(copy1_tell_pair, unsigned char, PAIR)

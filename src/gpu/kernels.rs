@@ -70,6 +70,15 @@ impl Epoch {
     }
 }
 
+/// A flag that a copy sets when it has ended.
+#[derive(Copy, Clone, Debug)]
+pub struct Tells {
+    /// A word in which its blocks are counted, zero before.
+    pub done: Region,
+    pub flag: Region,
+    pub epoch: Epoch,
+}
+
 /// How long a kernel may wait, and where it says that it waited too long.
 #[derive(Copy, Clone, Debug)]
 pub struct Limit {
@@ -114,6 +123,8 @@ pub struct Difference {
 pub struct Kernels {
     gpu: Rc<Gpu>,
     copy: Vec<Kernel>,
+    tell: Vec<Kernel>,
+    tell_pair: Vec<Kernel>,
     add: Vec<Kernel>,
     add_wide: Vec<Kernel>,
     fill: Vec<Kernel>,
@@ -142,12 +153,17 @@ impl Kernels {
                 .map(|dtype| module.kernel(&format!("{prefix}_{}{suffix}", dtype.name())))
                 .collect::<Result<Vec<_>, _>>()
         };
+        let by_unit = |suffix: &str| {
+            UNITS
+                .iter()
+                .map(|unit| copy.kernel(&format!("copy{unit}{suffix}")))
+                .collect::<Result<Vec<_>, _>>()
+        };
         Ok(Self {
             gpu: Rc::clone(gpu),
-            copy: UNITS
-                .iter()
-                .map(|unit| copy.kernel(&format!("copy{unit}")))
-                .collect::<Result<_, _>>()?,
+            copy: by_unit("")?,
+            tell: by_unit("_tell")?,
+            tell_pair: by_unit("_tell_pair")?,
             add: each(&add, "add", "")?,
             add_wide: each(&add, "add", "_wide")?,
             fill: each(&data, "fill", "")?,
@@ -172,12 +188,15 @@ impl Kernels {
     /// # Errors
     /// The driver's.
     pub fn resources(&self) -> Result<Vec<(String, Resources)>, GpuError> {
-        let units = UNITS.iter().map(|unit| format!("copy{unit}"));
+        let units =
+            |suffix: &'static str| UNITS.map(|unit| format!("copy{unit}{suffix}")).into_iter();
         let named = |prefix: &str, suffix: &str| {
             DTYPES.map(|dtype| format!("{prefix}_{}{suffix}", dtype.name()))
         };
-        let lists = units
+        let lists = units("")
             .zip(&self.copy)
+            .chain(units("_tell").zip(&self.tell))
+            .chain(units("_tell_pair").zip(&self.tell_pair))
             .chain(named("add", "").into_iter().zip(&self.add))
             .chain(named("add", "_wide").into_iter().zip(&self.add_wide))
             .chain(named("fill", "").into_iter().zip(&self.fill))

@@ -47,7 +47,7 @@ const CHUNKS: [u32; 4] = [1, 2, 4, 8];
 /// Slabs of k of a shard that is one chunk.
 const SLABS: [u32; 4] = [1, 2, 4, 8];
 /// Thread blocks of copies by SMs, each an SM that the product does not get.
-const BLOCKS: [u32; 3] = [8, 16, 32];
+const BLOCKS: [u32; 4] = [4, 8, 16, 32];
 
 /// Everything there is for an operator: what comparisons try with the library's products, and with Duet's
 /// own, by each of `tiles`, every chunk, slab, order and mover.

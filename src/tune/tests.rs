@@ -32,9 +32,16 @@ fn every_tile_chunk_order_and_mover_is_there_once() {
     names.sort_unstable();
     names.dedup();
     assert_eq!(names.len(), count);
-    let own = all.iter().filter(|s| s.products == Products::Own).count();
-    // Sequential, and for each chunk: two orders and two rings by four movers, and accumulation.
-    assert_eq!(own, tiles().len() * (1 + 4 * (4 * 4 + 1)));
+    let own = |all: &[Setting]| {
+        let own = all.iter().filter(|s| s.products == Products::Own);
+        own.count() / tiles().len()
+    };
+    // Sequential, and for each chunk: two orders and two rings by five movers, and accumulation.
+    assert_eq!(own(&all), 1 + 4 * (4 * 5 + 1));
+    // Two orders by five movers in each of three numbers of slabs; nothing accumulates.
+    let gathers = group("ag-gemm/8192x8192x16384/bf16/2on2/p2p/stream").operator;
+    let gathers = settings(&gathers, &tiles());
+    assert_eq!(own(&gathers), 1 + 4 * 4 * 5 + 3 * 2 * 5);
     assert!(
         all.iter()
             .all(|s| (s.products == Products::Own) == s.tile.is_some())

@@ -87,6 +87,7 @@ fn kernels_that_wait_say_for_which_rows_and_how_far_along_k() {
     let expected = [[0, 32, 0, 256], [32, 32, 0, 128], [32, 32, 128, 128]];
     assert_eq!(parts, expected);
     let text = stdout(&format!("{command} --steps"));
+    let text = text.split_whitespace().collect::<Vec<_>>().join(" ");
     assert!(
         text.contains(
             "rows 0-32; rows 32-64 of k 0-128 after flag 0; rows 32-64 of k 128-256 after flag 1"

@@ -427,8 +427,18 @@ fn words(plan: &Plan, what: &What) -> String {
     let kind = plan_json::kind(what);
     match what {
         What::Copy { from, to } => format!("{kind} {} → {}", area(from), area(to)),
-        What::CopyKernel { from, to, blocks } => {
-            format!("{kind} ({blocks} blocks) {} → {}", area(from), area(to))
+        What::CopyKernel {
+            from,
+            to,
+            blocks,
+            sets,
+        } => {
+            let then = sets.map_or_else(String::new, |flag| format!(", then flag {}", flag.0));
+            format!(
+                "{kind} ({blocks} blocks) {} → {}{then}",
+                area(from),
+                area(to)
+            )
         }
         What::ToHost { from, to } => {
             format!(

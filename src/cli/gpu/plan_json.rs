@@ -39,9 +39,14 @@ fn detail(plan: &Plan, what: &What) -> Value {
     let at = |a: &Area| area(plan, a);
     match what {
         What::Copy { from, to } => json!({ "from": at(from), "to": at(to) }),
-        What::CopyKernel { from, to, blocks } => {
-            json!({ "from": at(from), "to": at(to), "blocks": blocks })
-        }
+        What::CopyKernel {
+            from,
+            to,
+            blocks,
+            sets,
+        } => json!({
+            "from": at(from), "to": at(to), "blocks": blocks, "sets": sets.map(|f| f.0),
+        }),
         What::ToHost { from, to } => {
             json!({ "from": at(from), "staging": to.staging.0, "slot": to.slot })
         }

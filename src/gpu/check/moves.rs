@@ -1,12 +1,17 @@
 //! Memory and copies.
 
+use std::cell::Cell;
+
 use super::LIMIT;
 use super::bench::{Bench, wrong};
 use crate::gpu::GpuError;
+use crate::gpu::kernels::{Epoch, Tells};
 use crate::gpu::raw::Copy2d;
 
 /// Half of the arena: sources lie below, destinations above.
 const HALF: u64 = 128 << 20;
+/// Words for copies that tell, between both.
+const COUNT: u64 = 100 << 20;
 
 pub fn memory(bench: &Bench) -> Result<String, GpuError> {
     let bytes = 1 << 20;
@@ -66,8 +71,30 @@ pub fn copy_kernel(bench: &Bench) -> Result<String, GpuError> {
             bench.kernels.copy(bench.stream(), copy, blocks)
         })?;
     }
+    // Kernels that then set a flag, each to the next number, alone and in pairs.
+    bench.zero(bench.at(COUNT, 512)?)?;
+    let epoch = Cell::new(0);
+    for blocks in [1, 7, 8, sms - sms % 2] {
+        rectangles(bench, |copy| {
+            epoch.set(epoch.get() + 1);
+            let tells = Tells {
+                done: bench.at(COUNT, 4)?,
+                flag: bench.at(COUNT + 256, 4)?,
+                epoch: Epoch::fixed(epoch.get()),
+            };
+            let kernels = &bench.kernels;
+            kernels.copy_and_tell(bench.stream(), copy, blocks, &tells)
+        })?;
+        let (count, flag) = (bench.words(COUNT, 1)?, bench.words(COUNT + 256, 1)?);
+        if (&count[..], &flag[..]) != (&[0], &[epoch.get()]) {
+            return Err(wrong(format!(
+                "copies by {blocks} blocks left the flag {flag:?} and the count {count:?}, not [{}] and [0]",
+                epoch.get()
+            )));
+        }
+    }
     Ok(format!(
-        "{} rectangles with 1, 7 and {sms} blocks",
+        "{} rectangles with 1, 7 and {sms} blocks, also with a flag at the end",
         RECTANGLES.len()
     ))
 }

@@ -7,7 +7,7 @@ use super::Run;
 use super::lane::{Before, GRAPH, commands};
 use super::tables::Traced;
 use crate::gpu::GpuError;
-use crate::gpu::kernels::Matrix;
+use crate::gpu::kernels::{Epoch, Matrix, Tells};
 use crate::gpu::plan::{Area, CallId, Mode, Step, StreamId, What};
 use crate::gpu::raw::nccl::{Call, Op};
 use crate::gpu::raw::{Copy2d, Event, Region, patiently};
@@ -304,9 +304,26 @@ impl Run<'_> {
         let size = dtype.size();
         match &step.what {
             What::Copy { from, to } => stream.copy_2d(&self.rectangle(from, to, parity)?),
-            What::CopyKernel { from, to, blocks } => {
+            What::CopyKernel {
+                from,
+                to,
+                blocks,
+                sets,
+            } => {
                 let copy = self.rectangle(from, to, parity)?;
-                device.kernels.copy(stream, &copy, u32::from(*blocks))
+                let blocks = u32::from(*blocks);
+                match sets.filter(|flag| self.faults.drop_flag != Some(*flag)) {
+                    None => device.kernels.copy(stream, &copy, blocks),
+                    Some(flag) => {
+                        let tells = Tells {
+                            done: self.copied[gpu].region().cut(4 * at as u64, 4)?,
+                            flag: self.flag(flag)?,
+                            epoch: self.epoch_of(gpu, epoch),
+                        };
+                        let kernels = &device.kernels;
+                        kernels.copy_and_tell(stream, &copy, blocks, &tells)
+                    }
+                }
             }
             What::ToHost { from, to } => {
                 let (rows, width) = (u64::from(from.rows), u64::from(from.cols) * size);
@@ -378,6 +395,17 @@ impl Run<'_> {
                 None => stream.write_value(self.flag(*flag)?, epoch),
             },
             What::AwaitFlag(flag) => stream.wait_value(self.flag(*flag)?, epoch),
+        }
+    }
+
+    /// The epoch of a run on a GPU of the plan, as kernels take it.
+    pub(super) fn epoch_of(&self, gpu: usize, epoch: u32) -> Epoch {
+        match self.epoch_at(gpu) {
+            Some(word) => Epoch {
+                counter: Some(word),
+                offset: 0,
+            },
+            None => Epoch::fixed(epoch),
         }
     }
 

@@ -47,6 +47,9 @@ pub struct Run<'m> {
     pub(super) problems: Vec<Problem>,
     /// By step: what a product with gates goes by.
     pub(super) tables: Vec<Option<Tables>>,
+    /// By the plan's GPU: a word for each step, in which blocks that copy are counted; none where no
+    /// kernel that copies writes a flag.
+    pub(super) copied: Vec<Memory>,
     /// By stream; those that multiply.
     pub(super) workspaces: Vec<Option<Memory>>,
     /// By [`Plan::groups`].
@@ -216,6 +219,7 @@ impl<'m> Run<'m> {
             events,
             problems,
             tables: Vec::new(),
+            copied: Vec::new(),
             workspaces,
             comms,
             graphs: [None, None],
@@ -224,6 +228,7 @@ impl<'m> Run<'m> {
         };
         run.choose()?;
         run.tables = run.make_tables()?;
+        run.copied = run.make_counters()?;
         run.warm()?;
         Ok(run)
     }
@@ -369,7 +374,11 @@ fn reachable(machine: &Machine<'_>, plan: &Plan, at: &[usize]) -> Result<(), Gpu
     for step in &plan.steps {
         let here = plan.streams[step.stream.index()].gpu;
         let touched = match &step.what {
-            What::Copy { from, to } | What::CopyKernel { from, to, .. } => vec![from.gpu, to.gpu],
+            What::Copy { from, to } => vec![from.gpu, to.gpu],
+            What::CopyKernel { from, to, sets, .. } => {
+                let flag = sets.map(|flag| plan.flags[flag.index()].gpu);
+                [from.gpu, to.gpu].into_iter().chain(flag).collect()
+            }
             What::WriteFlag(flag) => vec![plan.flags[flag.index()].gpu],
             What::Gated { groups, .. } => {
                 let sets = groups.iter().filter_map(|group| group.sets);

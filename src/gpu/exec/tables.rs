@@ -3,8 +3,8 @@
 use super::Run;
 use super::warm::stages;
 use crate::gpu::GpuError;
-use crate::gpu::kernels::{Epoch, STATUS_WORDS};
-use crate::gpu::plan::{FlagId, Rows, What};
+use crate::gpu::kernels::STATUS_WORDS;
+use crate::gpu::plan::{FlagId, Rows, Step, What};
 use crate::gpu::raw::{Memory, Region};
 use crate::gpu::tiles::{Beside, Does, Gate, Group, MOMENTS, Tile, order};
 
@@ -47,6 +47,22 @@ pub(super) struct Tables {
 }
 
 impl Run<'_> {
+    /// By GPU: a word for each step, where kernels that copy write flags.
+    pub(super) fn make_counters(&self) -> Result<Vec<Memory>, GpuError> {
+        let tells = |step: &Step| matches!(step.what, What::CopyKernel { sets: Some(_), .. });
+        if !self.plan.steps.iter().any(tells) {
+            return Ok(Vec::new());
+        }
+        let zeros = vec![0; 4 * self.plan.steps.len()];
+        (0..self.plan.gpus.len())
+            .map(|gpu| {
+                let memory = Memory::new(&self.device(gpu).gpu, zeros.len() as u64)?;
+                memory.upload(0, &zeros)?;
+                Ok(memory)
+            })
+            .collect()
+    }
+
     /// By step: the tables of products with gates, whose kernels are chosen.
     pub(super) fn make_tables(&self) -> Result<Vec<Option<Tables>>, GpuError> {
         self.plan
@@ -165,13 +181,7 @@ impl Run<'_> {
             sections: tables.sections.region(),
             waits: tables.waits.region(),
             completions: tables.completions.as_ref().map(Memory::region),
-            epoch: match self.epoch_at(out.gpu.index()) {
-                Some(word) => Epoch {
-                    counter: Some(word),
-                    offset: 0,
-                },
-                None => Epoch::fixed(epoch),
-            },
+            epoch: self.epoch_of(out.gpu.index(), epoch),
             // The watchdog opens the flags before.
             limit: self.machine.settings().limit * 2,
             status: tables.status.region(),

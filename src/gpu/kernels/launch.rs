@@ -4,10 +4,10 @@ use std::time::Duration;
 
 use super::{
     COMPARE_BLOCKS, COMPARE_BYTES, DIFFERENCE, DTYPES, Difference, Epoch, GpuError, Kernels, Limit,
-    MOST, Matrix, UNITS, nanoseconds,
+    MOST, Matrix, Tells, UNITS, nanoseconds,
 };
 use crate::device::DType;
-use crate::gpu::raw::{Args, Copy2d, Launch, Region, Stream};
+use crate::gpu::raw::{Args, Copy2d, Kernel, Launch, Region, Stream};
 
 impl Kernels {
     /// Copies a rectangle of bytes with `blocks` blocks, one per SM.
@@ -15,10 +15,44 @@ impl Kernels {
     /// # Errors
     /// [`GpuError::Bounds`], [`GpuError::Argument`], and the driver's.
     pub fn copy(&self, stream: &Stream, copy: &Copy2d, blocks: u32) -> Result<(), GpuError> {
-        let Copy2d { width, rows, .. } = *copy;
-        if width == 0 || rows == 0 {
-            return Ok(());
+        match copy.width == 0 || copy.rows == 0 {
+            true => Ok(()),
+            false => self.copy_by(&self.copy, stream, copy, blocks, Args::default()),
         }
+    }
+
+    /// The same, and then sets a flag by itself.
+    ///
+    /// # Errors
+    /// [`GpuError::Bounds`], [`GpuError::Argument`], and the driver's.
+    pub fn copy_and_tell(
+        &self,
+        stream: &Stream,
+        copy: &Copy2d,
+        blocks: u32,
+        tells: &Tells,
+    ) -> Result<(), GpuError> {
+        let args = Args::default()
+            .u64(tells.done.need("a count of blocks", 4)?)
+            .u64(tells.flag.need("a flag", 4)?);
+        let args = tells.epoch.args(args)?;
+        let kernels = match blocks > 0 && blocks.is_multiple_of(2) {
+            true => &self.tell_pair,
+            false => &self.tell,
+        };
+        self.copy_by(kernels, stream, copy, blocks, args)
+    }
+
+    /// Copies by one of `kernels`, by the bytes of an access; `more` are its further arguments.
+    fn copy_by(
+        &self,
+        kernels: &[Kernel],
+        stream: &Stream,
+        copy: &Copy2d,
+        blocks: u32,
+        more: Args,
+    ) -> Result<(), GpuError> {
+        let Copy2d { width, rows, .. } = *copy;
         if rows > 1 && (copy.from_pitch < width || copy.to_pitch < width) {
             return Err(GpuError::Argument(format!(
                 "a copy of rows of {width} bytes with pitches of {} and {} bytes",
@@ -40,14 +74,15 @@ impl Kernels {
             1 => [0, 0],
             _ => [copy.from_pitch, copy.to_pitch],
         };
-        let kernel = &self.copy[unit(&[from, to, pitches[0], pitches[1]])];
+        let kernel = &kernels[unit(&[from, to, pitches[0], pitches[1]])];
         let args = Args::default()
             .u64(to)
             .u64(copy.to_pitch)
             .u64(from)
             .u64(copy.from_pitch)
             .u64(width)
-            .u64(rows);
+            .u64(rows)
+            .and(more);
         kernel.launch(stream, Launch::row(blocks.max(1), 1024), &args)
     }
 

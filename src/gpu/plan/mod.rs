@@ -148,8 +148,13 @@ pub struct Rows {
 pub enum What {
     /// A copy by a copy engine, within the arenas.
     Copy { from: Area, to: Area },
-    /// A copy by a kernel of so many thread blocks.
-    CopyKernel { from: Area, to: Area, blocks: u16 },
+    /// A copy by a kernel of so many thread blocks, which writes a flag at its end.
+    CopyKernel {
+        from: Area,
+        to: Area,
+        blocks: u16,
+        sets: Option<FlagId>,
+    },
     /// A chunk from the stream's GPU into pinned memory.
     ToHost { from: Area, to: Slot },
     /// A chunk from pinned memory into the stream's GPU.

@@ -118,7 +118,13 @@ pub(super) fn signals(
     for flags in flags_of.values_mut() {
         flags.sort_unstable();
     }
-    // A kernel writes one flag for each group; others are written after it.
+    // A kernel that copies writes one flag, and a product one for each group; others are written after it.
+    for (w, work) in works.iter_mut().enumerate() {
+        let flags = flags_of.get_mut(&w).filter(|flags| !flags.is_empty());
+        if let (Some(What::CopyKernel { sets, .. }), Some(flags)) = (&mut work.what, flags) {
+            *sets = Some(flags.remove(0));
+        }
+    }
     for w in 0..works.len() {
         let Some((kernel, group)) = works[w].reached else {
             continue;

@@ -114,7 +114,12 @@ impl Transfer<'_> {
             let to = part(&self.to, 0, straight, self.element);
             let what = match self.mover {
                 Mover::CopyEngine => What::Copy { from, to },
-                Mover::Sm { blocks } => What::CopyKernel { from, to, blocks },
+                Mover::Sm { blocks } => What::CopyKernel {
+                    from,
+                    to,
+                    blocks,
+                    sets: None,
+                },
             };
             ends.push(out.step(stream, self.task, what, self.needs));
         }

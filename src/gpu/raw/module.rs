@@ -122,6 +122,16 @@ impl Args {
         self.u64(region.address())
     }
 
+    /// These, and then others.
+    #[must_use]
+    pub fn and(mut self, others: Self) -> Self {
+        let base = self.words.len();
+        self.starts
+            .extend(others.starts.iter().map(|start| base + start));
+        self.words.extend(others.words);
+        self
+    }
+
     /// A structure passed by value that is made of 8-byte words.
     #[must_use]
     pub fn words(mut self, values: &[u64]) -> Self {

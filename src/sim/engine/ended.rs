@@ -80,6 +80,9 @@ impl Engine<'_> {
         } else if next != NONE {
             let gpu = self.costs.gpu(task);
             let mut after = self.graph.signals(task);
+            if self.tells(task) {
+                after.flag_writes = after.flag_writes.saturating_sub(1);
+            }
             let before = self.graph.signals(self.first_of(next));
             // What ended on another GPU is known here by an event, recorded there before any flag.
             let gap = match self.staging.ended_on(task) {
@@ -135,6 +138,17 @@ impl Engine<'_> {
         let work = self.schedule.tasks[task as usize].work;
         let mover = Mover::CopyEngine;
         matches!(work, Work::Transfer { mover: by, .. } if by == mover)
+    }
+
+    /// Whether a task is a copy by a kernel, which writes its first flag by itself.
+    fn tells(&self, task: u32) -> bool {
+        matches!(
+            self.schedule.tasks[task as usize].work,
+            Work::Transfer {
+                mover: Mover::Sm { .. },
+                ..
+            }
+        )
     }
 
     /// The next task in the lane, if it is of the same fused kernel.

@@ -146,6 +146,16 @@ fn apart(plan: &Plan) -> Plan {
         } = &step.what
         else {
             apart.steps.push(step.clone());
+            // A copy that sets a flag does so at its end.
+            if let What::CopyKernel {
+                sets: Some(flag), ..
+            } = step.what
+            {
+                apart.steps.push(Step {
+                    what: What::WriteFlag(flag),
+                    ..step.clone()
+                });
+            }
             continue;
         };
         let mut push = |what| {
