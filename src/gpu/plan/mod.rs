@@ -148,7 +148,8 @@ pub struct Rows {
 pub enum What {
     /// A copy by a copy engine, within the arenas.
     Copy { from: Area, to: Area },
-    /// A copy by a kernel of so many thread blocks, which writes a flag at its end.
+    /// A copy by a kernel of so many thread blocks, which at its end writes the flag that another kernel
+    /// waits for inside.
     CopyKernel {
         from: Area,
         to: Area,

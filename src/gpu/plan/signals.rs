@@ -1,7 +1,7 @@
 //! Waits as events and flags: one record for all who await a step by events, one flag word for
 //! all who await it on one GPU.
 
-use rustc_hash::FxHashMap;
+use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::emit::{Emitter, Signal, Work};
 use super::{EventId, Flag, FlagId, Fork, Gpu, Step, Stream, StreamId, What};
@@ -98,6 +98,7 @@ pub(super) fn signals(
         let steps = raised.awaits(&works, work, kinds);
         awaits.push(steps);
     }
+    let mut inside: FxHashSet<FlagId> = FxHashSet::default();
     for w in 0..works.len() {
         for group in 0..works[w].gates.len() {
             let gates = std::mem::take(&mut works[w].gates[group]);
@@ -106,6 +107,7 @@ pub(super) fn signals(
                 .into_iter()
                 .map(|step| raised.flag(&works, step, reader));
             let ids: Vec<FlagId> = ids.collect();
+            inside.extend(ids.iter().copied());
             if let Some(What::Gated { groups, .. }) = &mut works[w].what {
                 groups[group].flags = ids;
             }
@@ -118,12 +120,16 @@ pub(super) fn signals(
     for flags in flags_of.values_mut() {
         flags.sort_unstable();
     }
-    // A kernel that copies writes one flag, and a product one for each group; others are written after it.
+    // A kernel that copies writes the flag that another waits for inside, and a product one for each group;
+    // others are written after it.
     for (w, work) in works.iter_mut().enumerate() {
-        let flags = flags_of.get_mut(&w).filter(|flags| !flags.is_empty());
-        if let (Some(What::CopyKernel { sets, .. }), Some(flags)) = (&mut work.what, flags) {
-            *sets = Some(flags.remove(0));
-        }
+        let (Some(What::CopyKernel { sets, .. }), Some(flags)) =
+            (&mut work.what, flags_of.get_mut(&w))
+        else {
+            continue;
+        };
+        let place = flags.iter().position(|flag| inside.contains(flag));
+        *sets = place.map(|place| flags.remove(place));
     }
     for w in 0..works.len() {
         let Some((kernel, group)) = works[w].reached else {

@@ -140,15 +140,17 @@ impl Engine<'_> {
         matches!(work, Work::Transfer { mover: by, .. } if by == mover)
     }
 
-    /// Whether a task is a copy by a kernel, which writes its first flag by itself.
+    /// Whether a task is a copy by a kernel for which another waits inside: it writes that flag itself.
     fn tells(&self, task: u32) -> bool {
-        matches!(
+        let by_kernel = matches!(
             self.schedule.tasks[task as usize].work,
             Work::Transfer {
                 mover: Mover::Sm { .. },
                 ..
             }
-        )
+        );
+        let mut told = self.graph.successors(task);
+        by_kernel && told.any(|place| self.graph.successor(place).1 == Via::KernelFlag)
     }
 
     /// The next task in the lane, if it is of the same fused kernel.
