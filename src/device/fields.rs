@@ -5,7 +5,7 @@
 //! what is there (`2x`).
 
 use super::slot::Slot;
-use super::{Beside, Device, MoreCosts};
+use super::{Beside, Device, MoreCosts, Scatter};
 use crate::input::{did_you_mean, list};
 
 /// Every field that holds one number, with its name; maps (`peak`, `efficiency`) by entry.
@@ -72,6 +72,15 @@ pub(super) fn slots(device: &mut Device) -> Vec<(String, Slot<'_>)> {
         if let Some(share) = stated {
             all.push((name.to_owned(), Slot::Share(share)));
         }
+    }
+    let (counts, (name, share)) = device.scatter.fields();
+    for (name, stated) in counts {
+        if let Some(count) = stated {
+            all.push((name.to_owned(), Slot::Count(count)));
+        }
+    }
+    if let Some(share) = share {
+        all.push((name.to_owned(), Slot::Share(share)));
     }
     for (dtype, peak) in &mut device.peak {
         all.push((format!("compute.peak.{}", dtype.name()), Slot::Flops(peak)));
@@ -187,7 +196,10 @@ pub(super) fn optional() -> Vec<&'static str> {
         .map(|(name, _)| name)
         .into_iter()
         .chain(shares.map(|(name, _)| name));
-    let all = costs.into_iter().chain(beside);
+    let mut scatter = Scatter::default();
+    let (counts, (share, _)) = scatter.fields();
+    let scatter = counts.map(|(name, _)| name).into_iter().chain([share]);
+    let all = costs.into_iter().chain(beside).chain(scatter);
     all.chain([LOADED, ACCUMULATE]).chain(UNALIGNED).collect()
 }
 

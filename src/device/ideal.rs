@@ -1,7 +1,7 @@
 //! The built-in profile `ideal`: infinite compute and memory bandwidth, no launch, sync, start-up
 //! or engine limits. It isolates the network model.
 
-use super::{Beside, CopyEngines, Costs, DType, Device, Library, Tile};
+use super::{Beside, CopyEngines, Costs, DType, Device, Library, Scatter, Tile};
 use crate::units::{Bytes, BytesPerSecond, FlopsPerSecond, Seconds};
 
 /// SMs of the ideal GPU: more than any launch asks for, few enough to be added up in 32 bits.
@@ -60,5 +60,6 @@ pub fn ideal() -> Device {
             table: Default::default(),
         },
         beside: Beside::default(),
+        scatter: Scatter::default(),
     }
 }

@@ -12,6 +12,7 @@ mod ideal;
 mod measured;
 mod numbers;
 mod parse;
+mod scatter;
 mod section;
 mod shipped;
 mod slot;
@@ -24,6 +25,7 @@ pub use ideal::ideal;
 pub(crate) use measured::MISSING;
 pub use numbers::{Number, assign, numbers, sources};
 pub use parse::{DeviceError, load, parse, read};
+pub use scatter::Scatter;
 pub use shipped::names;
 pub(crate) use slot::digits;
 pub use source::KINDS as SOURCE_KINDS;
@@ -315,6 +317,8 @@ pub struct Device {
     pub library: Library,
     /// What GEMMs, and copies and collectives beside them, lose.
     pub beside: Beside,
+    /// What collectives find of the SMs that GEMMs leave.
+    pub scatter: Scatter,
 }
 
 impl Device {
@@ -338,6 +342,15 @@ impl Device {
             if named(name) {
                 slot.get_or_insert(1.0);
             }
+        }
+        let (counts, (share, of)) = self.scatter.fields();
+        for (name, slot) in counts {
+            if named(name) {
+                slot.get_or_insert(1);
+            }
+        }
+        if named(share) {
+            of.get_or_insert(1.0);
         }
         if named(fields::LOADED) {
             self.gemm_loaded.get_or_insert(1.0);

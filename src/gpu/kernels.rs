@@ -43,6 +43,8 @@ const DIFFERENCE: u64 = 32;
 pub const COMPARE_BYTES: u64 = COMPARE_BLOCKS as u64 * DIFFERENCE;
 /// Words that a wait that passed its limit fills: 1, tag, wanted, found.
 pub const STATUS_WORDS: u64 = 4;
+/// Bytes of shared memory with which a block has an SM to itself.
+const ALONE: u32 = 160 << 10;
 
 /// A number that flags are set to or waited for.
 #[derive(Copy, Clone, Debug)]
@@ -181,6 +183,15 @@ impl Kernels {
     /// The GPU they are loaded on.
     pub const fn gpu(&self) -> &Rc<Gpu> {
         &self.gpu
+    }
+
+    /// Clusters of `cluster` blocks that the GPU holds at once, where each block has an SM to itself.
+    ///
+    /// # Errors
+    /// The driver's, for GPUs without clusters too.
+    pub fn clusters(&self, cluster: u32) -> Result<u32, GpuError> {
+        self.delay.allow_shared(ALONE)?;
+        self.delay.clusters(cluster, 32, ALONE)
     }
 
     /// Each kernel's name and what it takes of an SM.

@@ -90,9 +90,7 @@ impl Engine<'_> {
                 };
                 let gpu = |member: &Member| self.schedule.placement[usize::from(member.rank.0)];
                 let gpus = collective.members.iter().map(gpu).collect();
-                let alone = (self.usages.iter()).fold(bound, |least, usage| {
-                    least.min(self.costs.machine.capacity(usage.resource) / usage.per_unit)
-                });
+                let alone = self.alone(f64::INFINITY);
                 What::Collective(gpus, alone * keeps)
             }
             _ => return,

@@ -33,7 +33,9 @@ pub(super) struct Graph {
 
 impl Graph {
     /// The graph of `schedule`.
-    pub fn new(schedule: &Schedule, streams: Streams) -> Self {
+    ///
+    /// `split`: whether transfers between GPUs go in two parts.
+    pub fn new(schedule: &Schedule, streams: Streams, split: bool) -> Self {
         let tasks = schedule.tasks.len();
         let launches = schedule.launches.len();
         let mut graph = Self {
@@ -45,7 +47,7 @@ impl Graph {
             vias: Vec::new(),
             launch_left: vec![0; launches],
             launch_first: vec![NONE; launches],
-            waits: Waits::new(schedule, streams),
+            waits: Waits::new(schedule, streams, split),
         };
         let fused = if launches > 0 {
             &schedule.tasks[..]

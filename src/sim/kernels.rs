@@ -244,6 +244,9 @@ impl Engine<'_> {
             return self.launch_opens(launch, got, now);
         }
         let gpu = self.costs.gpu(step);
+        if let Work::Collective(id) = self.schedule.tasks[step as usize].work {
+            self.scatters(id, gpu, got);
+        }
         let (want, fixed) = self.wanted(step, gpu)?;
         if self.whole_gemm(step).is_some() {
             self.blocks_begin(step, (want, got), now)?;
@@ -384,6 +387,7 @@ impl Engine<'_> {
         self.kernels.growing[gpu].retain(|growing| growing.task != holder);
         self.kernels.leaving.remove(&task);
         self.kernels.waves.remove(&task);
+        self.leaves_turns(task, now);
         self.hand_on(task, held, now)?;
         Ok(true)
     }

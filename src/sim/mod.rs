@@ -32,6 +32,7 @@ mod machine;
 mod operands;
 mod pool;
 mod queue;
+mod scattered;
 mod slabs;
 mod staging;
 mod waits;

@@ -46,9 +46,19 @@ pub(super) fn compute_queues(schedule: &Schedule, streams: Streams) -> Vec<usize
     }
 }
 
+/// Whether a task is a transfer between two GPUs.
+pub(super) fn crosses(schedule: &Schedule, task: TaskId) -> bool {
+    let gpu = |slice| schedule.placement[usize::from(schedule.rank_of(slice).0)];
+    match &schedule.tasks[task.index()].work {
+        Work::Transfer { from, to, .. } => gpu(from) != gpu(to),
+        _ => false,
+    }
+}
+
 impl Waits {
     /// Of a schedule whose tasks are in the order of their waits.
-    pub fn new(schedule: &Schedule, streams: Streams) -> Self {
+    /// `split`: whether transfers between GPUs go in two parts, each with a flag of its own.
+    pub fn new(schedule: &Schedule, streams: Streams, split: bool) -> Self {
         if streams == Streams::PerLane {
             return Self::default();
         }
@@ -102,7 +112,8 @@ impl Waits {
                     waits.kept[place] = true;
                     // One flag serves all who await it on a GPU, one event all who await it.
                     if matches!(dep.via, Via::StreamFlag | Via::KernelFlag) {
-                        waits.signals[t].flag_waits += 1;
+                        let parts = 1 + u16::from(split && crosses(schedule, dep.task));
+                        waits.signals[t].flag_waits += parts;
                         let rank = schedule.tasks[t].rank.0;
                         let gpu = schedule.placement[usize::from(rank)];
                         if flags.insert((dep.task.0, gpu)) {

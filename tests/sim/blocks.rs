@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use duet::device::{self, DType};
+use duet::device::{self, DType, Scatter};
 use duet::operator::{Kind, Operator};
 use duet::sim::{Executed, executed};
 use duet::strategy;
@@ -48,4 +48,57 @@ fn late_blocks_take_a_whole_time_of_their_own() {
     assert_close(after, alone.seconds, 0.02);
     // The next, with the GPU to itself, takes its time and no more.
     assert_close(gemms[1].end - gemms[1].start, alone.seconds, 0.02);
+}
+
+/// First reduce-scatter of `interdecom:d=2` beside the second GEMM: (its start, its end, the GEMM's end).
+fn reduced(k: u64, scatter: Scatter) -> (f64, f64, f64) {
+    let mut device = device::load("h200").unwrap();
+    device.library.sms = 24;
+    device.scatter = scatter;
+    let mut b = Builder::with_device("pair", Arc::new(device));
+    let gpus = b.gpus(2);
+    b.link(gpus[0], gpus[1], "nvlink", 400.0 * GB, 0.5 * US);
+    let topology = b.build();
+    let operator = Operator::gemm(Kind::GemmRs, 8192, 8192, k, 2, DType::Bf16).unwrap();
+    let choice = strategy::parse("interdecom:d=2").unwrap();
+    let schedule = choice.build(&operator, &topology, &[0, 1]).unwrap();
+    let timeline = executed(&schedule, &topology, &Executed::default()).unwrap();
+    let of = |lane: u16, place: usize| {
+        let spans = schedule.tasks.iter().zip(&timeline.spans);
+        let mut spans = spans.filter(|(task, _)| task.rank.0 == 0 && task.lane.0 == lane);
+        *spans.nth(place).unwrap().1
+    };
+    (of(1, 0).start, of(1, 0).end, of(0, 1).end)
+}
+
+/// 27 of 32 places are the GEMM's, and five are left for six clusters: with b of the time T − α for a
+/// block and α before its bytes flow, it takes 2·(α + b·(T − α)), or α + b·(T − α) from the GEMM's end on.
+#[test]
+fn clusters_that_find_no_place_follow_in_turns() {
+    let share = 0.8;
+    let scatter = Scatter {
+        cluster: Some(4),
+        places: Some(32),
+        share: Some(share),
+    };
+    let costs = device::load("h200").unwrap();
+    let alpha = costs.costs.kernel_start.get()
+        + costs.library.base.get()
+        + costs.library.step.get()
+        + 0.5 * US;
+    for k in [16_384, 256] {
+        let (start, end, _) = reduced(k, Scatter::default());
+        let block = alpha + share * (end - start - alpha);
+        let (start, end, gemm) = reduced(k, scatter);
+        let expected = (start + 2.0 * block).min(gemm + block);
+        assert_eq!(gemm < start + block, k == 256, "both cases are met");
+        assert_close(end - start, expected - start, 1e-6);
+        // With one place more all begin at once.
+        let more = Scatter {
+            places: Some(33),
+            ..scatter
+        };
+        let (_, whole, _) = reduced(k, Scatter::default());
+        assert_close(reduced(k, more).1, whole, 1e-12);
+    }
 }

@@ -26,8 +26,8 @@ use super::lab::{LANES, Lab};
 use super::library::{KINDS, collective, comms};
 use super::products::Ready;
 use crate::gpu::GpuError;
-use crate::gpu::raw::Event;
 use crate::gpu::raw::nccl::Comms;
+use crate::gpu::raw::{Event, Launched};
 
 pub const SECTION: Section = Section {
     name: "crowd",
@@ -37,9 +37,9 @@ pub const SECTION: Section = Section {
 };
 
 /// The collective's stream, which has priority, as in runs.
-const LIBRARY: usize = 1;
+pub(super) const LIBRARY: usize = 1;
 /// What the second waits, so that the first holds its SMs.
-const PAUSE: Duration = Duration::from_micros(15);
+pub(super) const PAUSE: Duration = Duration::from_micros(15);
 /// GEMMs `[m, n, k]` and the bytes of a member's part beside each.
 const PAIRS: [([u64; 3], u64); 3] = [
     ([4096, 4096, 4096], 2 << 20),
@@ -90,28 +90,27 @@ fn run(lab: &Lab<'_>, book: &Book<'_>) -> Result<(), GpuError> {
 }
 
 /// A GEMM on each GPU.
-fn ready(lab: &Lab<'_>, shape: [u64; 3]) -> Result<Vec<Ready>, GpuError> {
+pub(super) fn ready(lab: &Lab<'_>, shape: [u64; 3]) -> Result<Vec<Ready>, GpuError> {
     (0..lab.units.len())
         .map(|g| Ready::new(lab, g, shape))
         .collect()
 }
 
-fn gemm(lab: &Lab<'_>, gemms: &[Ready]) -> Result<(), GpuError> {
+pub(super) fn gemm(lab: &Lab<'_>, gemms: &[Ready]) -> Result<(), GpuError> {
     let mut all = gemms.iter().enumerate();
     all.try_for_each(|(g, gemm)| gemm.run(lab, g, &lab.units[g].streams[0]))
 }
 
-fn pause(lab: &Lab<'_>, lane: usize) -> Result<(), GpuError> {
+pub(super) fn pause(lab: &Lab<'_>, lane: usize) -> Result<(), GpuError> {
     (lab.units.iter()).try_for_each(|unit| unit.kernels.delay(&unit.streams[lane], PAUSE))
 }
 
-/// Thread blocks of a collective on each GPU, as its launch says when it is recorded.
-fn blocks(
+/// What a collective is launched with on each GPU, as it says when it is recorded.
+pub(super) fn launched(
     lab: &Lab<'_>,
-    book: &Book<'_>,
     comms: &Comms,
     (kind, each): (&str, u64),
-) -> Result<(), GpuError> {
+) -> Result<Vec<Launched>, GpuError> {
     // Once by itself: connections are made at the first call.
     collective(lab, comms, (kind, each), LIBRARY)?;
     lab.finish()?;
@@ -135,11 +134,24 @@ fn blocks(
     // Ended whatever happened, so that the stream can be used again.
     let graph = origin.end_capture();
     recorded?;
-    let kernels = graph?.kernels()?;
-    let most = kernels.iter().map(|kernel| kernel.blocks).max();
-    let threads = kernels.iter().map(|kernel| kernel.threads).max();
+    graph?.kernels()
+}
+
+/// Notes thread blocks of a collective, their threads and clusters.
+fn blocks(
+    lab: &Lab<'_>,
+    book: &Book<'_>,
+    comms: &Comms,
+    (kind, each): (&str, u64),
+) -> Result<(), GpuError> {
+    let kernels = launched(lab, comms, (kind, each))?;
     let name = format!("crowd.{kind}.{}", size(each));
-    for (what, count) in [("blocks", most), ("threads", threads)] {
+    let most = |of: fn(&Launched) -> u32| kernels.iter().map(of).max();
+    for (what, count) in [
+        ("blocks", most(|kernel| kernel.blocks)),
+        ("threads", most(|kernel| kernel.threads)),
+        ("cluster", most(|kernel| kernel.cluster)),
+    ] {
         let count = count.map(|count| Estimate::exact(f64::from(count), 1));
         book.fact(&format!("{name}.{what}"), count);
     }

@@ -12,6 +12,7 @@
 //! run_graph        = order.graph at no kernels
 //! beside           = rate / (1 − 1/slowed)                           what copies leave a GEMM
 //! library.beside   = 1 / crowd.KIND.SIZE.collective                  what a GEMM leaves a collective
+//! block_share      = mean of margin.block.KIND.SIZE                  of collectives on scattered SMs
 //! ```
 
 use super::estimate::Estimate;
@@ -171,7 +172,44 @@ fn beside(facts: &Facts) -> Vec<Field> {
         })
     });
     let rates = all.into_iter().filter_map(field);
-    rates.chain(collectives.into_iter().flatten()).collect()
+    let rates = rates.chain(collectives.into_iter().flatten());
+    rates.chain(scatter(facts)).collect()
+}
+
+/// What collectives find of the SMs that a GEMM leaves, where that was measured whole.
+fn scatter(facts: &Facts) -> Vec<Field> {
+    let get = |name: &str| facts.get(name).copied();
+    let blocks: Vec<Estimate> = (facts.iter())
+        .filter(|(name, _)| name.starts_with("margin.block."))
+        .map(|(_, block)| *block)
+        .collect();
+    let share = mean(&blocks).map(|block| block.map(|block| block.clamp(f64::MIN_POSITIVE, 1.0)));
+    let fields = [
+        (
+            "cluster",
+            get("margin.cluster"),
+            "blocks of a collective that begin together, as its launch says",
+        ),
+        (
+            "places",
+            get("margin.places"),
+            "as many blocks that a GPU holds at once, as the driver says",
+        ),
+        (
+            "block_share",
+            share,
+            "collectives beside a GEMM that leaves as many SMs as they have blocks, for each turn",
+        ),
+    ];
+    let field = |(name, value, how): (&str, Option<Estimate>, &'static str)| {
+        Some(Field {
+            name: format!("library.{name}"),
+            value: value?,
+            kind: "measured",
+            how,
+        })
+    };
+    fields.into_iter().filter_map(field).collect()
 }
 
 #[cfg(test)]

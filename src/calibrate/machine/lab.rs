@@ -284,6 +284,14 @@ impl Unit {
         stream.record(&self.middle)
     }
 
+    /// Marks a point in a graph that is being recorded, at every launch of it.
+    ///
+    /// # Errors
+    /// The driver's.
+    pub fn mark_in_graph(&self, stream: &Stream) -> Result<(), GpuError> {
+        stream.record_in_graph(&self.middle)
+    }
+
     /// When the mark of the last sample was reached, in seconds from its start.
     ///
     /// # Errors

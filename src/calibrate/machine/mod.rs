@@ -27,8 +27,10 @@ mod lab;
 pub mod lattice;
 mod library;
 mod load;
+mod margin;
 mod products;
 pub mod profile;
+mod race;
 mod rates;
 pub mod recorded;
 mod relay;
@@ -57,7 +59,7 @@ pub struct Section {
 
 /// All sections in the order of measurement: the graphs' kernels are captured by others too, and
 /// GEMMs come last, for they use whatever time is left.
-pub const SECTIONS: [Section; 12] = [
+pub const SECTIONS: [Section; 14] = [
     graphs::SECTION,
     copies::SECTION,
     blocks::SECTION,
@@ -69,6 +71,8 @@ pub const SECTIONS: [Section; 12] = [
     library::SECTION,
     beside::SECTION,
     crowd::SECTION,
+    margin::SECTION,
+    race::SECTION,
     grid::SECTION,
 ];
 

@@ -4,7 +4,10 @@ use std::mem::MaybeUninit;
 use std::ptr;
 use std::rc::Rc;
 
-use cudarc::driver::sys::{self, CUDA_KERNEL_NODE_PARAMS, CUgraph, CUgraphExec, CUgraphNodeType};
+use cudarc::driver::sys::{
+    self, CUDA_KERNEL_NODE_PARAMS, CUgraph, CUgraphExec, CUgraphNodeType, CUkernelNodeAttrID,
+    CUkernelNodeAttrValue,
+};
 
 use super::{Gpu, Stream, check};
 use crate::gpu::GpuError;
@@ -16,6 +19,8 @@ pub struct Launched {
     pub blocks: u32,
     /// Threads of each block.
     pub threads: u32,
+    /// Blocks that begin together, in one group of SMs: a cluster.
+    pub cluster: u32,
 }
 
 /// Recorded work, possibly on several GPUs.
@@ -79,9 +84,20 @@ impl Graph {
                 )?;
                 params.assume_init()
             };
+            let mut value = MaybeUninit::<CUkernelNodeAttrValue>::zeroed();
+            let id = CUkernelNodeAttrID::CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION;
+            // SAFETY: as above; of a union of integers the driver fills the one that is asked for.
+            let cluster = unsafe {
+                check(
+                    "cuGraphKernelNodeGetAttribute",
+                    sys::cuGraphKernelNodeGetAttribute(node, id, value.as_mut_ptr()),
+                )?;
+                value.assume_init().clusterDim
+            };
             kernels.push(Launched {
                 blocks: params.gridDimX * params.gridDimY * params.gridDimZ,
                 threads: params.blockDimX * params.blockDimY * params.blockDimZ,
+                cluster: (cluster.x * cluster.y * cluster.z).max(1),
             });
         }
         Ok(kernels)

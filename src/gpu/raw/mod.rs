@@ -29,7 +29,7 @@ pub mod window;
 pub use driver::{Driver, version_of};
 pub use event::Event;
 pub use gpu::{Attributes, Gpu, Peer};
-pub use graph::{Graph, GraphExec};
+pub use graph::{Graph, GraphExec, Launched};
 pub use memory::{Memory, Region};
 pub use module::{Args, Kernel, Launch, Module, Resources};
 pub use pinned::Pinned;

@@ -1,10 +1,14 @@
 //! Modules and kernels.
 
 use std::ffi::{CString, c_int, c_void};
+use std::mem::MaybeUninit;
 use std::ptr;
 use std::rc::Rc;
 
-use cudarc::driver::sys::{self, CUfunction, CUfunction_attribute as Attribute, CUmodule};
+use cudarc::driver::sys::{
+    self, CUfunction, CUfunction_attribute as Attribute, CUlaunchAttribute, CUlaunchAttributeID,
+    CUlaunchAttributeValue, CUlaunchConfig, CUmodule,
+};
 
 use super::{Gpu, Region, Stream, check};
 use crate::gpu::GpuError;
@@ -188,6 +192,46 @@ impl Kernel {
             )
         })?;
         Ok(u32::try_from(blocks).unwrap_or(0))
+    }
+
+    /// Clusters of `cluster` blocks of `threads` threads that the GPU holds at once.
+    ///
+    /// # Errors
+    /// The driver's, for GPUs without clusters too.
+    pub fn clusters(&self, cluster: u32, threads: u32, shared: u32) -> Result<u32, GpuError> {
+        self.gpu.enter()?;
+        let mut value = MaybeUninit::<CUlaunchAttributeValue>::zeroed();
+        // SAFETY: a union of plain numbers, all of whose bytes are set.
+        let value = unsafe {
+            let value = value.assume_init_mut();
+            value.clusterDim.x = cluster;
+            value.clusterDim.y = 1;
+            value.clusterDim.z = 1;
+            *value
+        };
+        let mut attribute = CUlaunchAttribute {
+            id: CUlaunchAttributeID::CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION,
+            pad: Default::default(),
+            value,
+        };
+        let config = CUlaunchConfig {
+            gridDimX: cluster,
+            gridDimY: 1,
+            gridDimZ: 1,
+            blockDimX: threads,
+            blockDimY: 1,
+            blockDimZ: 1,
+            sharedMemBytes: shared,
+            hStream: ptr::null_mut(),
+            attrs: &raw mut attribute,
+            numAttrs: 1,
+        };
+        let mut clusters = 0;
+        // SAFETY: a live function, valid pointers; the default stream is only looked at.
+        check("cuOccupancyMaxActiveClusters", unsafe {
+            sys::cuOccupancyMaxActiveClusters(&raw mut clusters, self.raw, &raw const config)
+        })?;
+        Ok(u32::try_from(clusters).unwrap_or(0))
     }
 
     /// Lets it be launched with up to `bytes` of dynamic shared memory.

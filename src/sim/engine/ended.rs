@@ -4,7 +4,7 @@ use super::{Engine, EngineKind, Event};
 use crate::schedule::{Mover, TaskId, Via, Work};
 use crate::sim::fluid::TIE;
 use crate::sim::graph::NONE;
-use crate::sim::waits::Signals;
+use crate::sim::waits::{Signals, crosses};
 use crate::sim::{LaunchMode, SimError, Submission};
 use crate::timeline::Cause;
 
@@ -17,6 +17,7 @@ impl Engine<'_> {
     pub(super) fn task_ended(&mut self, task: u32, now: f64) -> Result<(), SimError> {
         match self.schedule.tasks[task as usize].work {
             Work::Collective(id) => {
+                self.scattered.ended(id);
                 for k in 0..self.schedule.collectives[id.index()].members.len() {
                     let member = self.schedule.collectives[id.index()].members[k].task.0;
                     self.spans[member as usize].bound = self.spans[task as usize].bound;
@@ -175,7 +176,17 @@ impl Engine<'_> {
         let here = self.staging.ended_on(task);
         let here = here.unwrap_or_else(|| self.costs.gpu(task));
         let there = self.costs.gpu(self.first_of(step));
-        self.costs.hand_off(via, here, there)
+        let other =
+            match self.split && via == Via::StreamFlag && crosses(self.schedule, TaskId(task)) {
+                true => Signals {
+                    flag_waits: 1,
+                    ..Signals::default()
+                },
+                false => Signals::default(),
+            };
+        // The flag of the other part, which is there already, is awaited too.
+        let other = self.costs.signals(there, Signals::default(), other, false);
+        self.costs.hand_off(via, here, there) + other
     }
 
     /// The task that a step begins with.

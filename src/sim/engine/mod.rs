@@ -12,6 +12,7 @@ use super::kernels::Kernels;
 use super::machine::{Machine, Way};
 use super::pool::Pool;
 use super::queue::Queue;
+use super::scattered::Scattered;
 use super::staging::{Staging, staged_bytes};
 use super::{Options, SimError, Submission, host};
 use crate::schedule::{CollectiveId, Mover, Schedule, TaskId, Work};
@@ -56,6 +57,8 @@ pub(super) struct Engine<'a> {
     pub fluid: Fluid,
     pub events: Queue<Event>,
     pub graph: Graph,
+    /// Whether transfers between GPUs go in two parts, over the link and through a host.
+    split: bool,
     /// One per step; `ready` is the latest condition so far until the step starts.
     pub spans: Vec<Span>,
     /// Start of the flow phase by flow slot [s], to tell latency from bandwidth.
@@ -67,6 +70,7 @@ pub(super) struct Engine<'a> {
     pub kernels: Kernels,
     pub staging: Staging,
     pub slowed: Slowed,
+    pub scattered: Scattered,
     /// Steps to handle at this instant.
     ready_now: Vec<u32>,
     /// Tasks that ended at this instant.
@@ -102,7 +106,8 @@ impl<'a> Engine<'a> {
             });
         }
         let machine = Machine::new(topology, options.terms, staged_bytes(schedule, topology));
-        let graph = Graph::new(schedule, options.streams);
+        let split = (topology.path.host()).is_some_and(|(share, _)| share > 0.0 && share < 1.0);
+        let graph = Graph::new(schedule, options.streams, split);
         let unstarted = Span {
             ready: 0.0,
             start: 0.0,
@@ -126,11 +131,13 @@ impl<'a> Engine<'a> {
             events: Queue::new(),
             spans: vec![unstarted; graph.waiting.len()],
             graph,
+            split,
             flowing_since: Vec::new(),
             engines: engines.collect(),
             engine_ended: vec![f64::NEG_INFINITY; gpus * 4],
             staging: Staging::default(),
             slowed: Slowed::new(beside),
+            scattered: Scattered::default(),
             ready_now: Vec::new(),
             ended_now: Vec::new(),
             settling: Default::default(),
@@ -343,10 +350,16 @@ impl<'a> Engine<'a> {
     fn task_flows(&mut self, task: u32, now: f64) -> Result<(), SimError> {
         let cost = match self.schedule.tasks[task as usize].work {
             Work::Transfer { .. } => self.transfer_cost(task)?,
-            _ => self.kernel_cost(task)?,
+            _ => {
+                let cost = self.kernel_cost(task)?;
+                self.in_turns(task, cost)
+            }
         };
         match self.flow(&cost, task, now) {
-            Some(flow) => self.kernels.flows(task, flow),
+            Some(flow) => {
+                self.kernels.flows(task, flow);
+                self.turns_flow(task, flow, &cost);
+            }
             None => self.ended_now.push(task),
         }
         Ok(())

@@ -304,6 +304,15 @@ impl Fluid {
         self.flows[id.0 as usize].rate
     }
 
+    /// The work that is left of a flow, solved before.
+    pub fn left(&self, id: FlowId, now: f64) -> f64 {
+        let flow = &self.flows[id.0 as usize];
+        match flow.since.is_nan() {
+            true => flow.remaining,
+            false => (flow.remaining - flow.rate * (now - flow.since)).max(0.0),
+        }
+    }
+
     /// The work that the flow was added with.
     pub fn work(&self, id: FlowId) -> f64 {
         self.history[id.0 as usize].work

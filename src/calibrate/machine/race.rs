@@ -1,0 +1,222 @@
+//! Who takes the SMs where a collective and a GEMM become ready at once.
+//!
+//! ```text
+//! gather   stream 1  collective ─ signal ─ collective       which is first: this one
+//!          stream 0                └─ GEMM                  or this one?
+//! reduce   stream 0  GEMM ─ signal ─ GEMM
+//!          stream 1            └─ collective
+//! ```
+//!
+//! The last GEMM holds all SMs, so the collective ends a whole GEMM later where that one is first. In
+//! streams and in a graph; the share of rounds in which the GEMM is first is the answer.
+
+use super::Section;
+use super::book::Book;
+use super::crowd::{LIBRARY, gemm, ready};
+use super::estimate::Estimate;
+use super::lab::Lab;
+use super::library::{collective, comms};
+use super::products::{Ready, problem};
+use crate::gpu::GpuError;
+use crate::gpu::lt::Problem;
+use crate::gpu::raw::nccl::Comms;
+use crate::gpu::raw::{Event, GraphExec};
+
+pub const SECTION: Section = Section {
+    name: "race",
+    about: "collectives and GEMMs that become ready at once",
+    share: 2,
+    run,
+};
+
+/// Bytes of a member's part.
+const SIZES: [u64; 3] = [64 << 10, 512 << 10, 8 << 20];
+/// GEMMs: the first, and the one that races.
+const FIRST: [u64; 3] = [1024, 4096, 4096];
+const SECOND: [u64; 3] = [2048, 8192, 4096];
+
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+enum Way {
+    Gather,
+    Reduce,
+    Fewer,
+}
+
+fn run(lab: &Lab<'_>, book: &Book<'_>) -> Result<(), GpuError> {
+    let Some(comms) = comms(lab, book)? else {
+        return Ok(());
+    };
+    let (first, whole) = (ready(lab, FIRST)?, ready(lab, SECOND)?);
+    let sms = lab.units[0].gpu.attributes().sms.saturating_sub(24).max(1);
+    let fewer = (0..lab.units.len())
+        .map(|g| {
+            Ready::of(
+                lab,
+                g,
+                Problem {
+                    sms,
+                    ..problem(SECOND)
+                },
+            )
+        })
+        .collect::<Result<Vec<_>, _>>()?;
+    for each in SIZES {
+        let ways = [
+            ("all-gather", Way::Gather, &whole),
+            ("reduce-scatter", Way::Reduce, &whole),
+            ("reduce-scatter", Way::Fewer, &fewer),
+        ];
+        for (name, way, second) in ways {
+            collective(lab, &comms, (name, each), LIBRARY)?;
+            lab.finish()?;
+            for in_graph in [false, true] {
+                let case = Case {
+                    lab,
+                    comms: &comms,
+                    first: &first,
+                    second,
+                    way,
+                    name,
+                    each,
+                };
+                case.measure(book, in_graph)?;
+            }
+        }
+    }
+    Ok(())
+}
+
+struct Case<'a> {
+    lab: &'a Lab<'a>,
+    comms: &'a Comms,
+    first: &'a [Ready],
+    second: &'a [Ready],
+    way: Way,
+    name: &'a str,
+    each: u64,
+}
+
+impl Case<'_> {
+    fn measure(&self, book: &Book<'_>, in_graph: bool) -> Result<(), GpuError> {
+        let lab = self.lab;
+        let signals = (lab.units.iter())
+            .map(|unit| Event::new(&unit.gpu, false))
+            .collect::<Result<Vec<_>, _>>()?;
+        let graph = match in_graph {
+            true => Some(self.capture(&signals)?),
+            false => None,
+        };
+        let lanes: Vec<(usize, usize)> = (0..lab.units.len())
+            .flat_map(|g| [(g, 0), (g, LIBRARY)])
+            .collect();
+        let mut alone = Vec::new();
+        let mut ends = vec![Vec::new(); lab.units.len()];
+        let mut gemms = ends.clone();
+        for rep in 0..=lab.reps(3, 30) {
+            let own = lab.sample(&lanes, || match self.way {
+                Way::Gather => collective(lab, self.comms, (self.name, self.each), LIBRARY),
+                Way::Reduce | Way::Fewer => gemm(lab, self.first),
+            })?;
+            let all = lab.sample(&lanes, || match &graph {
+                Some(graph) => graph.launch(&lab.units[0].streams[0]),
+                None => self.steps(&signals, false),
+            })?;
+            if rep > 0 {
+                alone.push(own.into_iter().fold(0.0, f64::max));
+                for (unit, ends) in lab.units.iter().zip(&mut ends) {
+                    ends.push(unit.marked()?);
+                }
+                for (end, gemms) in all.iter().step_by(2).zip(&mut gemms) {
+                    gemms.push(*end);
+                }
+            }
+        }
+        let mode = if in_graph { "graph" } else { "stream" };
+        let name = format!("race.{:?}.{mode}", self.way);
+        book.times(&format!("{name} first alone"), self.each as f64, &alone);
+        for (g, ends) in ends.iter().enumerate() {
+            book.times(
+                &format!("{name} collective ends on {g}"),
+                self.each as f64,
+                ends,
+            );
+        }
+        for (g, ends) in gemms.iter().enumerate() {
+            book.times(&format!("{name} GEMM ends on {g}"), self.each as f64, ends);
+        }
+        book.fact(&format!("{name}.{}", self.each), Estimate::median(&ends[0]));
+        Ok(())
+    }
+
+    fn steps(&self, signals: &[Event], in_graph: bool) -> Result<(), GpuError> {
+        let lab = self.lab;
+        let call = || collective(lab, self.comms, (self.name, self.each), LIBRARY);
+        let (from, to) = match self.way {
+            Way::Gather => (LIBRARY, 0),
+            Way::Reduce | Way::Fewer => (0, LIBRARY),
+        };
+        match self.way {
+            Way::Gather => call()?,
+            Way::Reduce | Way::Fewer => gemm(lab, self.first)?,
+        }
+        for (unit, signal) in lab.units.iter().zip(signals) {
+            unit.streams[from].record(signal)?;
+        }
+        // In the order of a schedule: the next collective before the GEMM, or behind it.
+        if self.way == Way::Gather {
+            call()?;
+            for (unit, signal) in lab.units.iter().zip(signals) {
+                unit.streams[to].wait(signal)?;
+            }
+            gemm(lab, self.second)?;
+        } else {
+            gemm(lab, self.second)?;
+            for (unit, signal) in lab.units.iter().zip(signals) {
+                unit.streams[to].wait(signal)?;
+            }
+            call()?;
+        }
+        for unit in &lab.units {
+            match in_graph {
+                true => unit.mark_in_graph(&unit.streams[LIBRARY])?,
+                false => unit.mark(&unit.streams[LIBRARY])?,
+            }
+        }
+        Ok(())
+    }
+
+    fn capture(&self, signals: &[Event]) -> Result<GraphExec, GpuError> {
+        let lab = self.lab;
+        let fork = Event::new(&lab.units[0].gpu, false)?;
+        let origin = &lab.units[0].streams[0];
+        let others: Vec<(usize, usize)> = (0..lab.units.len())
+            .flat_map(|g| [(g, 0), (g, LIBRARY)])
+            .filter(|lane| *lane != (0, 0))
+            .collect();
+        let joins = (others.iter())
+            .map(|(g, _)| Event::new(&lab.units[*g].gpu, false))
+            .collect::<Result<Vec<_>, _>>()?;
+        // Once by itself: connections are made at the first call.
+        collective(lab, self.comms, (self.name, self.each), LIBRARY)?;
+        lab.finish()?;
+        origin.begin_capture()?;
+        let recorded = (|| {
+            origin.record(&fork)?;
+            for &(g, lane) in &others {
+                lab.units[g].streams[lane].wait(&fork)?;
+            }
+            self.steps(signals, true)?;
+            for (&(g, lane), join) in others.iter().zip(&joins) {
+                lab.units[g].streams[lane].record(join)?;
+                origin.wait(join)?;
+            }
+            Ok(())
+        })();
+        // Ended whatever happened, so that the stream can be used again.
+        let graph = origin.end_capture();
+        recorded?;
+        let ready = graph?.instantiate()?;
+        ready.upload(origin)?;
+        Ok(ready)
+    }
+}
