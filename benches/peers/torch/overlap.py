@@ -1,10 +1,11 @@
 #!/usr/bin/env python3
 """The schedule that Duet chooses beside what PyTorch offers, in turns on the same GPUs.
 
-    python3 overlap.py --duet ./duet [--topology h200-pair-calibrated] [--rounds 15] [--rows rows.csv]
+    python3 overlap.py --duet ./duet [--topology h200-pair-calibrated] [--rounds 15] [--rows rows.csv] [--gemm duet]
 
 Each round measures every case three times, in an order that turns: Duet's choice for the shape
-(`duet compare` names it before anything is measured, `duet gpu serve` performs it), NCCL and then
+(`duet compare` names it before anything is measured, `duet gpu serve` performs it; with `--gemm duet`
+the first of `duet tune --dry-run`, which may be one of Duet's own kernels), NCCL and then
 cuBLAS (`all_gather_into_tensor` and `torch.mm`, or the other way round), and PyTorch's
 `fused_all_gather_matmul` and `fused_matmul_reduce_scatter` of symmetric memory. All follow the same
 heating, a product of 4096 x 4096 x 4096 for about 3 ms; while one measures, the others have nothing
@@ -38,6 +39,8 @@ MOST = 5e12
 REPEATS = 5
 HEATING_MS = 3
 OTHERS = ["nccl", "fused"]
+# What is behind a strategy whose products are Duet's own.
+OWN = " by duet"
 
 
 def cases(rows):
@@ -138,10 +141,21 @@ def worker(rank):
     dist.destroy_process_group()
 
 
-def choices(duet, topology, wanted):
-    """The strategy that Duet names for each case: what the simulator finds fastest."""
+def choices(duet, topology, wanted, own):
+    """The strategy that Duet names for each case, and who multiplies: what the simulator finds fastest."""
     chosen = {}
     for op, m, n, k in wanted:
+        if own:
+            shape = f"{op}/{m}x{n}x{k}/bf16/{RANKS}on{RANKS}/p2p/stream"
+            command = [duet, "tune", "-t", topology, "--shape", shape, "--dry-run", "--best", "1", "--format", "json"]
+            said = subprocess.run(command, capture_output=True, text=True, timeout=120)
+            if said.returncode:
+                raise SystemExit(said.stderr)
+            setting = json.loads(said.stdout)["groups"][0]["tried"][0]["setting"]
+            # Strategy, who multiplies, tile.
+            strategy, who = setting.split(", ")[:2]
+            chosen[op, m, n, k] = strategy + (OWN if who == "duet" else "")
+            continue
         command = [duet, "compare", "-t", topology, "--op", op, "--tp", str(RANKS), "--format", "json"]
         command += ["-m", str(m), "-n", str(n), "-k", str(k)]
         said = subprocess.run(command, capture_output=True, text=True, timeout=120)
@@ -155,7 +169,9 @@ def measure(side, case, strategy, duet, peers):
     """Seconds of one call and the error of a fused one."""
     op, m, n, k = case
     if side == "duet":
-        request = {"op": op, "m": m, "n": n, "k": k, "tp": RANKS, "strategy": strategy}
+        gemm = "duet" if strategy.endswith(OWN) else "library"
+        strategy = strategy.removesuffix(OWN)
+        request = {"op": op, "m": m, "n": n, "k": k, "tp": RANKS, "strategy": strategy, "gemm": gemm}
         answer = duet.ask(dict(request, repeats=REPEATS))
         if not answer["ok"]:
             raise SystemExit(f"error: {case}: {answer['error']}")
@@ -196,9 +212,10 @@ def main():
     parser.add_argument("--rounds", type=int, default=15)
     parser.add_argument("--m", type=int, nargs="*", default=ROWS, help="rows of the cases")
     parser.add_argument("--rows", default="overlap.csv")
+    parser.add_argument("--gemm", choices=["library", "duet"], default="library", help="who multiplies, if Duet chooses so")
     args = parser.parse_args()
     wanted = list(cases(args.m))
-    chosen = choices(args.duet, args.topology, wanted)
+    chosen = choices(args.duet, args.topology, wanted, args.gemm == "duet")
     quiet = dict(os.environ, NCCL_NVLS_ENABLE="0", TORCH_SYMM_MEM_DISABLE_MULTICAST="1")
     serve = [args.duet, "gpu", "serve", "--gpus", str(RANKS), "--warm", f"{HEATING_MS}ms"]
     duet = Program(serve, quiet)

@@ -61,6 +61,9 @@ struct Request {
     graph: bool,
     /// Through the host in chunks of so many bytes.
     host_chunk: Option<u64>,
+    /// Who multiplies: `library` or `duet`.
+    #[serde(default = "library")]
+    gemm: String,
     #[serde(default)]
     copies: bool,
     /// Whether NCCL is told of the buffers beforehand.
@@ -79,6 +82,10 @@ const fn one() -> u32 {
 
 const fn two() -> u32 {
     2
+}
+
+fn library() -> String {
+    "library".to_owned()
 }
 
 fn bf16() -> String {
@@ -135,7 +142,11 @@ impl Request {
                 (_, _, true) => Library::NcclRegistered,
                 _ => Library::Nccl,
             },
-            products: Products::default(),
+            products: match self.gemm.as_str() {
+                "library" => Products::Library,
+                "duet" => Products::Own,
+                other => return Err(format!("gemm = `{other}`: give `library` or `duet`")),
+            },
             flags: Flags::Value,
             seed: 1,
         })
