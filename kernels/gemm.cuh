@@ -132,7 +132,17 @@ struct alignas(128) Part {
     u16 *start;
     u64 ld;
     u32 first_row, rows;
+    u32 adds; // whether they are added to what the place holds, by kernels that ACCUMULATE
 };
+
+// The part that row `y` belongs to, of those that a band touches; null outside.
+__device__ const Part *part_of(const Part *parts, const Band &band, u32 y)
+{
+    for (u32 i = band.part; i < band.part + band.parts; i++)
+        if (y - parts[i].first_row < parts[i].rows)
+            return parts + i;
+    return nullptr;
+}
 
 // The tile at a place in the order: bands in groups, so that blocks that work at the same time share
 // rows of A and columns of B in the cache.

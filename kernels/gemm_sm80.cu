@@ -183,30 +183,35 @@ struct Operands {
     }
 };
 
-// Where row `y` of C lies; null outside.
-__device__ u16 *row_of(const Gemm &gemm, const Band &band, u32 y)
+// Where row `y` of C lies, and whether it is added to what is there; null outside.
+__device__ u16 *row_of(const Gemm &gemm, const Band &band, u32 y, bool &adds)
 {
+    adds = ACCUMULATE;
     if (!gemm.parts)
         return y < gemm.m ? gemm.c + y * gemm.ldc : nullptr;
-    for (u32 i = band.part; i < band.part + band.parts; i++) {
-        const Part &part = gemm.parts[i];
-        const u32 row = y - part.first_row;
-        if (y >= part.first_row && row < part.rows)
-            return part.start + row * part.ld;
-    }
-    return nullptr;
+    const Part *part = part_of(gemm.parts, band, y);
+    if (!part)
+        return nullptr;
+    adds = part->adds;
+    return part->start + (y - part->first_row) * part->ld;
 }
 
-// Between C and a tile of it in shared memory, 16 bytes at a time where a row has them.
+// Between C and a tile of it in shared memory, 16 bytes at a time where a row has them. In: zeros where
+// nothing is added to.
 template <bool out> __device__ void move(const Gemm &gemm, const Band &band, u32 m0, u32 n0, char *tile)
 {
     const u32 units = tile_n / 8;
     for (u32 at = threadIdx.x; at < tile_m * units; at += threads) {
         const u32 row = at / units, unit = at % units, x = n0 + unit * 8;
-        u16 *line = x < gemm.n ? row_of(gemm, band, m0 + row) : nullptr;
+        bool adds;
+        u16 *line = x < gemm.n ? row_of(gemm, band, m0 + row, adds) : nullptr;
         if (!line)
             continue;
         uint4 *staged = (uint4 *)(tile + unit_at(tile_m, row, unit));
+        if (!out && !adds) {
+            *staged = uint4{0, 0, 0, 0};
+            continue;
+        }
         if (gemm.n - x >= 8) {
             if (out)
                 *(uint4 *)(line + x) = *staged;
@@ -246,8 +251,11 @@ extern "C" __global__ void __launch_bounds__(threads, BLOCKS) gemm(const __grid_
         Waits waits;
         if (gemm.gate.bands) {
             band = gemm.gate.bands[place.band];
-            waits = Waits(gemm.gate, band);
-            waits.pass(gemm.gate, (STAGES - 1) * tile_k, threadIdx.x == 0);
+            // A sum waits for what it is added to only when it is added.
+            if (!ACCUMULATE) {
+                waits = Waits(gemm.gate, band);
+                waits.pass(gemm.gate, (STAGES - 1) * tile_k, first);
+            }
         }
         // Also: nobody still reads the stages of the tile before.
         __syncthreads();
@@ -309,8 +317,12 @@ extern "C" __global__ void __launch_bounds__(threads, BLOCKS) gemm(const __grid_
             note(gemm.trace, at, MULTIPLIED);
         char *tile = (char *)memory;
         if (ACCUMULATE) {
-            if (first)
+            if (first) {
+                if (gemm.gate.bands)
+                    band_await(gemm.gate, band);
                 note(gemm.trace, at, SUMMABLE);
+            }
+            __syncthreads();
             move<false>(gemm, band, m0, n0, tile);
             __syncthreads();
         }

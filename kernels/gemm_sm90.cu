@@ -38,11 +38,13 @@ struct Gemm {
 
 // Shared memory, from a multiple of 1024 bytes on.
 struct Layout {
-    u32 stages, pieces, full, empty, ready;
+    u32 stages, pieces, full, empty, ready, adds;
 
     __device__ u32 stage(u32 i) const { return stages + i * stage_bytes; }
     __device__ u32 piece(u32 group, u32 half) const { return pieces + (group * 2 + half) * piece_bytes; }
     __device__ u32 ready_of(u32 group, u32 half) const { return ready + (group * 2 + half) * 8; }
+    // Whether a piece is added to what is there; told with `ready_of`.
+    __device__ u32 adds_of(u32 group, u32 half) const { return adds + (group * 2 + half) * 4; }
 };
 
 __device__ Layout layout(const void *start)
@@ -53,6 +55,7 @@ __device__ Layout layout(const void *start)
     at.full = at.pieces + 4 * piece_bytes;
     at.empty = at.full + STAGES * 8;
     at.ready = at.empty + STAGES * 8;
+    at.adds = at.ready + 4 * 8;
     return at;
 }
 
@@ -161,16 +164,50 @@ __device__ void await_sums(const Gemm &gemm, const Band &band)
     }
 }
 
+// The part of C that the 64 rows of a group in a tile belong to, where there are parts: kernels that add get
+// such as begin with a multiple of 64 rows.
+__device__ const Part *home_of(const Gemm &gemm, const Band &band, int y)
+{
+    return ACCUMULATE && gemm.parts ? part_of(gemm.parts, band, y) : nullptr;
+}
+
+// Where what a piece is added to lies, for the copy engine; false where it is added to nothing.
+__device__ bool adds_to(const Gemm &gemm, const Part *home, const CUtensorMap *&map, int &y)
+{
+    map = &gemm.c;
+    if (!ACCUMULATE || !gemm.parts)
+        return ACCUMULATE;
+    if (!home || !home->adds)
+        return false;
+    map = (const CUtensorMap *)home->map;
+    y -= (int)home->first_row;
+    return true;
+}
+
 // Makes room for a piece of C, or brings what is to be added to.
-__device__ void prepare(const Gemm &gemm, const Layout &at, u32 group, u32 half, int x, int y)
+__device__ void prepare(const Gemm &gemm, const Layout &at, const Part *home, u32 group, u32 half, int x, int y)
 {
     const u32 ready = at.ready_of(group, half);
-    if (ACCUMULATE) {
+    const CUtensorMap *map;
+    const bool adds = adds_to(gemm, home, map, y);
+    if (ACCUMULATE)
+        asm volatile("st.shared.u32 [%0], %1;" ::"r"(at.adds_of(group, half)), "r"((u32)adds) : "memory");
+    if (adds) {
         barrier_expect(ready, piece_bytes);
-        tensor_load(at.piece(group, half), &gemm.c, x, y, ready);
+        tensor_load(at.piece(group, half), map, x, y, ready);
     } else {
         barrier_arrive(ready);
     }
+}
+
+// Pieces that are not loaded at once: from memory into the second-level cache.
+__device__ void prefetch(const Gemm &gemm, const Part *home, int x, int y)
+{
+    const CUtensorMap *map;
+    if (ACCUMULATE && adds_to(gemm, home, map, y))
+#pragma unroll 1
+        for (u32 piece = 2; piece < pieces && x + piece * 64 < gemm.n; piece++)
+            tensor_prefetch_box(map, x + piece * 64, y);
 }
 
 // One warp: moves a piece of `columns` columns to rows from `y` on, of which those from 0 to `rows` exist.
@@ -221,6 +258,7 @@ __device__ void store(const Gemm &gemm, const Layout &at, u32 rank, u32 group)
     const u32 rank_m = rank % CLUSTER_M, rank_n = rank / CLUSTER_M;
     int x = 0, y = 0;
     Band order = {};
+    const Part *home = nullptr;
     Course course(gemm.gate, bands_of(gemm), columns_of(gemm), gemm.group);
     auto find = [&](const Walk &walk) {
         const Place place = course.place(walk.at);
@@ -229,19 +267,25 @@ __device__ void store(const Gemm &gemm, const Layout &at, u32 rank, u32 group)
             order = gemm.gate.bands[place.band];
         x = (place.column * CLUSTER_N + rank_n) * tile_n;
         y = (order.index * CLUSTER_M + rank_m) * tile_m + group * 64;
+        home = home_of(gemm, order, y);
     };
     Walk walk(gemm);
     if (walk.at >= walk.end)
         return;
     find(walk);
-    if (leader) {
+    auto await = [&] {
         await_sums(gemm, order);
         if (ACCUMULATE)
             note(gemm.trace, walk.at * cluster + rank, SUMMABLE);
-        prepare(gemm, at, group, 0, x, y);
+        prefetch(gemm, home, x, y);
+    };
+    if (leader) {
+        await();
+        prepare(gemm, at, home, group, 0, x, y);
     }
     for (u32 turn = 0;;) {
         const u32 half = turn % 2, piece = turn % pieces;
+        const bool last = piece + 1 == pieces;
         const u32 to_x = x + piece * 64;
         const int to_y = y;
         const Band here = order;
@@ -249,50 +293,56 @@ __device__ void store(const Gemm &gemm, const Layout &at, u32 rank, u32 group)
         const u32 traced = walk.at * cluster + rank;
 #endif
         turn++;
-        if (piece + 1 == pieces) {
+        auto advance = [&] {
             walk.at += walk.step;
             if (walk.at < walk.end)
                 find(walk);
-        }
-        // The sums of the next tile may not be there yet, and others may wait for this one.
-        const bool later = ACCUMULATE && gemm.gate.bands && piece + 1 == pieces;
+        };
         auto prepare_next = [&] {
             stores_read();
-            prepare(gemm, at, group, turn % 2, x + turn % pieces * 64, y);
+            prepare(gemm, at, home, group, turn % 2, x + turn % pieces * 64, y);
         };
+        // What the next tile is added to may not be there yet, and others may wait for this one.
+        const bool later = ACCUMULATE && last;
+        if (last && !later)
+            advance();
         if (leader && walk.at < walk.end && !later)
             prepare_next();
         named_sync(1 + group * 2 + half, 160);
         const u32 from = at.piece(group, half);
-        if (gemm.parts)
-            for (u32 i = here.part; i < here.part + here.parts; i++) {
-                const Part &part = gemm.parts[i];
-                const CUtensorMap *map = (const CUtensorMap *)part.map;
-                store_piece(map, part.start, part.ld, part.rows, gemm.n, from, to_x, to_y - (int)part.first_row);
-            }
-        else
+        auto store_to = [&](const Part &part) {
+            const CUtensorMap *map = (const CUtensorMap *)part.map;
+            store_piece(map, part.start, part.ld, part.rows, gemm.n, from, to_x, to_y - (int)part.first_row);
+        };
+        if (ACCUMULATE && home)
+            store_to(*home);
+        else if (!ACCUMULATE && gemm.parts)
+            for (u32 i = here.part; i < here.part + here.parts; i++)
+                store_to(gemm.parts[i]);
+        else if (!gemm.parts)
             store_piece(&gemm.c, gemm.out, gemm.out_ld, gemm.m, gemm.n, from, to_x, to_y);
         if (leader) {
             stores_commit();
 #ifdef TRACE
-            if (piece + 1 == pieces) {
+            if (last) {
                 stores_done();
                 note(gemm.trace, traced, STORED);
             }
 #endif
-            if (piece + 1 == pieces && gemm.gate.completions > 0) {
+            if (last && gemm.gate.completions > 0) {
                 stores_done();
                 proxy_fence();
                 band_count(gemm.gate, here);
             }
-            if (walk.at < walk.end && later) {
-                await_sums(gemm, order);
-                note(gemm.trace, walk.at * cluster + rank, SUMMABLE);
-                prepare_next();
-            }
         }
+        if (later)
+            advance();
         if (walk.at >= walk.end)
             break;
+        if (later && leader) {
+            await();
+            prepare_next();
+        }
     }
     if (leader)
         stores_done();
@@ -371,12 +421,15 @@ __device__ void multiply(const Gemm &gemm, const Layout &at, u32 rank, u32 group
         for (u32 piece = 0; piece < pieces; piece++) {
             const u32 half = turn % 2, place = at.piece(group, half);
             barrier_wait(at.ready_of(group, half), turn / 2 % 2);
+            u32 adds = 0;
+            if (ACCUMULATE)
+                asm volatile("ld.shared.u32 %0, [%1];" : "=r"(adds) : "r"(at.adds_of(group, half)) : "memory");
             turn++;
 #pragma unroll
             for (u32 i = 0; i < 4; i++) {
                 float *values = sum + piece * 32 + i * 8;
                 const u32 to = place + row * 128 + ((i * 2 + column ^ row % 8) * 16);
-                if (ACCUMULATE) {
+                if (ACCUMULATE && adds) {
                     u32 old[4];
                     matrices_load(to, old);
 #pragma unroll

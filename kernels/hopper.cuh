@@ -106,6 +106,12 @@ __device__ void tensor_load_all(u32 to, const CUtensorMap *map, int x, int y, u3
                  : "memory");
 }
 
+// A box into the second-level cache.
+__device__ void tensor_prefetch_box(const CUtensorMap *map, int x, int y)
+{
+    asm volatile("cp.async.bulk.prefetch.tensor.2d.L2.global [%0, {%1, %2}];" ::"l"(map), "r"(x), "r"(y) : "memory");
+}
+
 __device__ void tensor_store(const CUtensorMap *map, int x, int y, u32 from)
 {
     asm volatile("cp.async.bulk.tensor.2d.global.shared::cta.bulk_group [%0, {%1, %2}], [%3];" ::"l"(map), "r"(x),

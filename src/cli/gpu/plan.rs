@@ -106,8 +106,6 @@ impl From<GemmArg> for Products {
 
 #[derive(Copy, Clone, Debug, PartialEq, Eq, ValueEnum)]
 enum WaitsArg {
-    /// Inside the kernel where nothing goes through the host.
-    Auto,
     /// Inside the kernel.
     Inside,
     /// In streams.
@@ -168,9 +166,8 @@ pub struct LoweringArgs {
     /// What stands for a schedule's flags in streams
     #[arg(long, value_enum, default_value = "value", value_name = "KIND")]
     flags: FlagsArg,
-    /// Where tile groups of Duet's own products wait: inside one kernel, where nothing goes through the
-    /// host (auto) or always, or each in its stream
-    #[arg(long, value_enum, default_value = "auto", value_name = "WHERE")]
+    /// Where tile groups of Duet's own products wait: inside one kernel, or each in its stream
+    #[arg(long, value_enum, default_value = "inside", value_name = "WHERE")]
     waits: WaitsArg,
     /// Thread blocks of copies within one GPU
     #[arg(long, default_value = "16", value_name = "N")]
@@ -216,7 +213,6 @@ impl LoweringArgs {
                 FlagsArg::Event => Flags::Event,
             },
             waits: match self.waits {
-                WaitsArg::Auto => Waits::Auto,
                 WaitsArg::Inside => Waits::Inside,
                 WaitsArg::Stream => Waits::Stream,
             },
@@ -390,7 +386,7 @@ fn steps(plan: &Plan) -> Grid {
             plan.gpus[stream.gpu.index()].to_string(),
             clean(&stream.name),
             step.task.0.to_string(),
-            words(plan, &step.what),
+            words(plan, i),
         ]);
     }
     grid
@@ -406,14 +402,24 @@ fn records(plan: &Plan) -> List {
             stream.name.clone().into(),
             step.task.0.into(),
             plan_json::kind(&step.what).into(),
-            words(plan, &step.what).into(),
+            words(plan, i).into(),
         ]);
     }
     list
 }
 
 /// A step in words.
-fn words(plan: &Plan, what: &What) -> String {
+fn words(plan: &Plan, step: usize) -> String {
+    let mut text = plain(plan, &plan.steps[step].what);
+    if let Some(joined) = plan.joined.iter().find(|j| j.steps.contains(&step)) {
+        let others = joined.steps.iter().filter(|&&other| other != step);
+        let others: Vec<String> = others.map(usize::to_string).collect();
+        text.push_str(&format!("; one launch with step {}", others.join(", ")));
+    }
+    text
+}
+
+fn plain(plan: &Plan, what: &What) -> String {
     let area = |a: &Area| {
         format!(
             "GPU {} +{:#x} ({} × {}, ld {})",

@@ -69,6 +69,7 @@ fn detail(plan: &Plan, what: &What) -> Value {
             groups,
             accumulate,
             sms,
+            ..
         } => json!({
             "a": at(a), "b": at(b), "out": at(out), "accumulate": accumulate, "sms": sms,
             "groups": groups.iter().map(|g| json!({
@@ -122,6 +123,7 @@ pub(super) fn json(schedule: &Schedule, plan: &Plan) -> Value {
         "origin": plan.origin.0,
         "fork": { "event": plan.fork.event.0, "streams": ids(&plan.fork.streams) },
         "steps": steps,
+        "joined": plan.joined.iter().map(|j| &j.steps).collect::<Vec<_>>(),
         "join": plan.join.iter().map(|(s, e)| json!({ "stream": s.0, "event": e.0 })).collect::<Vec<_>>(),
         "events": plan.events.len(),
         "flags": plan.flags.iter().map(|f| json!({

@@ -8,6 +8,7 @@ mod math;
 mod moves;
 mod pairs;
 mod rates;
+mod sums;
 mod tiles;
 
 use std::time::{Duration, Instant};
@@ -37,7 +38,7 @@ type Single = (&'static str, fn(&Bench) -> Result<String, GpuError>);
 /// One step on all GPUs.
 type Joint = (&'static str, fn(&Benches) -> Result<String, GpuError>);
 
-const SINGLE: [Single; 17] = [
+const SINGLE: [Single; 18] = [
     ("memory", moves::memory),
     ("kernels", moves::resources),
     ("random fill", math::fill),
@@ -52,6 +53,7 @@ const SINGLE: [Single; 17] = [
     ("own GEMMs", tiles::products),
     ("gated GEMMs", tiles::gated),
     ("parted GEMMs", tiles::parted),
+    ("summed GEMMs", sums::summed),
     ("graph", graphs::replay),
     ("value wait in a graph", graphs::value_wait),
     ("rates", rates::single),

@@ -11,14 +11,14 @@ use crate::gpu::raw::{Copy2d, Stream};
 use crate::gpu::tiles::{Beside, Does, Gate, Group, Order, Part, Tile, order};
 use crate::schedule::Extent;
 
-const MIB: u64 = 1 << 20;
+pub(super) const MIB: u64 = 1 << 20;
 /// Places in the arena: A before it arrives, status words, flags, tables.
-const SOURCE: u64 = 48 * MIB;
-const WORDS: u64 = 64 * MIB;
-const FLAGS: u64 = WORDS + 256;
+pub(super) const SOURCE: u64 = 48 * MIB;
+pub(super) const WORDS: u64 = 64 * MIB;
+pub(super) const FLAGS: u64 = WORDS + 256;
 const BANDS: u64 = WORDS + 4096;
 const WAITS: u64 = WORDS + 65536;
-const PARTS: u64 = WORDS + 131_072;
+pub(super) const PARTS: u64 = WORDS + 131_072;
 const SECTIONS: u64 = WORDS + 163_840;
 const COMPLETIONS: u64 = WORDS + 196_608;
 
@@ -56,7 +56,7 @@ pub fn products(bench: &Bench) -> Result<String, GpuError> {
 }
 
 /// A product and nothing else.
-const fn plain(dtype: DType) -> Does {
+pub(super) const fn plain(dtype: DType) -> Does {
     Does {
         dtype,
         accumulate: false,
@@ -64,14 +64,14 @@ const fn plain(dtype: DType) -> Does {
     }
 }
 
-const fn gated_by(gate: &Gate) -> Beside<'_> {
+pub(super) fn gated_by(gate: &Gate) -> Beside<'_> {
     Beside {
         gate: Some(gate),
-        trace: None,
+        ..Beside::default()
     }
 }
 
-fn right(tile: Tile, dtype: DType, found: f64) -> Result<(), GpuError> {
+pub(super) fn right(tile: Tile, dtype: DType, found: f64) -> Result<(), GpuError> {
     let bound = product_bound(dtype);
     match found <= bound {
         true => Ok(()),
@@ -198,7 +198,12 @@ fn late(bench: &Bench, tile: Tile, slabs: &[(u32, u32)], lost: bool) -> Result<(
 }
 
 /// Uploads the tables of a product.
-fn gate(bench: &Bench, tables: &Order, limit: Duration, epoch: u32) -> Result<Gate, GpuError> {
+pub(super) fn gate(
+    bench: &Bench,
+    tables: &Order,
+    limit: Duration,
+    epoch: u32,
+) -> Result<Gate, GpuError> {
     let table = |place: u64, bytes: &[u8]| {
         bench.arena.upload(place, bytes)?;
         bench.at(place, bytes.len() as u64)
@@ -241,6 +246,7 @@ pub fn parted(bench: &Bench) -> Result<String, GpuError> {
                             rows: Extent::new(i * chunk, chunk),
                             to: part(i)?,
                             ld,
+                            adds: false,
                         })
                     })
                     .collect::<Result<Vec<_>, GpuError>>()?;

@@ -164,7 +164,7 @@ impl Run<'_> {
                     self.stream(plan.steps[i].stream).record(&events[i].0)?;
                 }
             }
-            self.step(next, count, (parity, epoch), extras.tiles)?;
+            self.step(next, count, (parity, epoch), extras)?;
             if let Some(events) = trace {
                 for i in steps {
                     self.stream(plan.steps[i].stream).record(&events[i].1)?;
@@ -286,16 +286,21 @@ impl Run<'_> {
             .ok_or_else(|| GpuError::Argument("the plan does not list a product".to_owned()))
     }
 
-    /// Submits `count` steps from `at` on; `traced` is by step.
+    /// Submits `count` steps from `at` on.
     pub(super) fn step(
         &self,
         at: usize,
         count: usize,
         (parity, epoch): (u64, u32),
-        traced: Option<&[Option<Traced>]>,
+        extras: &Extras<'_>,
     ) -> Result<(), GpuError> {
-        let traced = traced.and_then(|steps| steps.get(at)?.as_ref());
-        let trace = traced.map(Traced::region);
+        let traced = extras.tiles.and_then(|steps| steps.get(at)?.as_ref());
+        let beside = Beside {
+            gate: None,
+            trace: traced.map(Traced::region),
+            // Delays are kernels too, which did not begin beside products that hold every SM.
+            spare: if extras.shake.is_some() { 2 } else { 0 },
+        };
         let step = &self.plan.steps[at];
         let stream = self.stream(step.stream);
         let gpu = self.plan.streams[step.stream.index()].gpu.index();
@@ -356,7 +361,6 @@ impl Run<'_> {
                 );
                 if self.own(problem) {
                     let tiles = device.tiles.borrow();
-                    let beside = Beside { gate: None, trace };
                     return match self.tile_of(at)? {
                         Some(tile) => tiles.launch(stream, problem, tile, matrices, beside),
                         None => tiles.run(stream, problem, matrices),
@@ -368,7 +372,7 @@ impl Run<'_> {
                 let gemms = device.gemms.borrow();
                 gemms.run(stream, problem, matrices, space.region())
             }
-            What::Gated { .. } => self.gated(at, (parity, epoch), trace),
+            What::Gated { .. } => self.gated(at, (parity, epoch), beside),
             What::Add { inputs, out } => {
                 let matrix = |area: &Area| {
                     Ok::<_, GpuError>(Matrix {

@@ -4,9 +4,20 @@ use super::Run;
 use super::warm::stages;
 use crate::gpu::GpuError;
 use crate::gpu::kernels::STATUS_WORDS;
-use crate::gpu::plan::{FlagId, Rows, Step, What};
+use crate::gpu::lt::Problem;
+use crate::gpu::plan::{FlagId, Joined, Rows, Step, What};
 use crate::gpu::raw::{Memory, Region};
-use crate::gpu::tiles::{Beside, Does, Gate, Group, MOMENTS, Tile, order};
+use crate::gpu::tiles::{Beside, Does, Gate, Group, MOMENTS, Part, Stage, Tile, order};
+use crate::schedule::Extent;
+
+/// What a kernel is asked for.
+#[derive(Clone, Debug)]
+pub(super) struct Asked<'a> {
+    pub problem: Problem,
+    /// How its rows come.
+    pub stages: Vec<Stage>,
+    pub joined: Option<&'a Joined>,
+}
 
 /// Takes the moments of the tiles of a step.
 #[derive(Debug)]
@@ -42,6 +53,8 @@ pub(super) struct Tables {
     /// How much of each group is done.
     #[expect(dead_code, reason = "kept for the kernel")]
     counters: Memory,
+    /// By parity: where rows of a product of several go.
+    parts: [Option<Memory>; 2],
     /// What a wait that took too long says.
     status: Memory,
 }
@@ -70,25 +83,61 @@ impl Run<'_> {
             .iter()
             .enumerate()
             .map(|(at, step)| match &step.what {
-                What::Gated { groups, .. } => self.table(at, groups).map(Some),
+                What::Gated { .. } => self.table(at),
                 _ => Ok(None),
             })
             .collect()
     }
 
-    /// The tile of a product's own kernel, if that computes it.
+    /// The tile of a product's own kernel, if that computes it, and computes it at this step.
     pub(super) fn tile_of(&self, at: usize) -> Result<Option<Tile>, GpuError> {
-        let what = &self.plan.steps[at].what;
-        let Some((.., out)) = what.product() else {
+        let Some((.., out)) = self.plan.steps[at].what.product() else {
             return Ok(None);
         };
-        let problem = &self.problems[self.gemm(what)?];
-        if !self.own(problem) {
+        let Some(asked) = self.asked(at)? else {
+            return Ok(None);
+        };
+        if !self.own(&asked.problem) {
             return Ok(None);
         }
         let tiles = self.device(out.gpu.index()).tiles.borrow();
-        let chosen = tiles.chosen(problem, &stages(what)).copied();
+        let chosen = tiles.chosen(&asked.problem, &asked.stages).copied();
         Ok(self.plan.tile.or(chosen.map(|chosen| chosen.tile)))
+    }
+
+    /// What a kernel is asked for at a step with a product: the product, or all that are joined with it;
+    /// none at a step that is joined with one before.
+    pub(super) fn asked(&self, at: usize) -> Result<Option<Asked<'_>>, GpuError> {
+        let what = &self.plan.steps[at].what;
+        let problem = self.problems[self.gemm(what)?];
+        let with = |joined: &&Joined| joined.steps.contains(&at);
+        let Some(joined) = self.plan.joined.iter().find(with) else {
+            return Ok(Some(Asked {
+                problem,
+                stages: stages([what]),
+                joined: None,
+            }));
+        };
+        if joined.steps[0] != at {
+            return Ok(None);
+        }
+        let mut align = problem.align;
+        for &step in &joined.steps {
+            let other = self.problems[self.gemm(&self.plan.steps[step].what)?];
+            for (align, other) in align.iter_mut().zip(other.align) {
+                *align = (*align).min(other);
+            }
+        }
+        Ok(Some(Asked {
+            problem: Problem {
+                m: joined.a.rows.into(),
+                accumulate: joined.accumulate,
+                align,
+                ..problem
+            },
+            stages: stages(joined.steps.iter().map(|&step| &self.plan.steps[step].what)),
+            joined: Some(joined),
+        }))
     }
 
     /// By step: memory for the moments of the tiles of Duet's own products, whose tracing kernels are
@@ -101,13 +150,14 @@ impl Run<'_> {
             let Some(tile) = self.tile_of(at)? else {
                 return Ok(None);
             };
-            let step = &self.plan.steps[at];
-            let problem = &self.problems[self.gemm(&step.what)?];
-            let gpu = self.plan.streams[step.stream.index()].gpu;
+            let Some(Asked { problem, .. }) = self.asked(at)? else {
+                return Ok(None);
+            };
+            let gpu = self.plan.streams[self.plan.steps[at].stream.index()].gpu;
             let device = self.device(gpu.index());
             let does = Does {
                 traced: true,
-                ..Does::of(problem)
+                ..Does::of(&problem)
             };
             device.tiles.borrow_mut().load(tile, does)?;
             let bytes = MOMENTS * tile.turns(problem.m, problem.n);
@@ -118,17 +168,21 @@ impl Run<'_> {
         (0..self.plan.steps.len()).map(step).collect()
     }
 
-    fn table(&self, at: usize, groups: &[Rows]) -> Result<Tables, GpuError> {
+    fn table(&self, at: usize) -> Result<Option<Tables>, GpuError> {
+        let Some(Asked {
+            problem, joined, ..
+        }) = self.asked(at)?
+        else {
+            return Ok(None);
+        };
         let step = &self.plan.steps[at];
-        let problem = &self.problems[self.gemm(&step.what)?];
         let device = self.device(self.plan.streams[step.stream.index()].gpu.index());
         let Some(tile) = self.tile_of(at)? else {
             return Err(GpuError::Argument(
                 "a product with gates that Duet's kernels do not compute".to_owned(),
             ));
         };
-        let groups = groups
-            .iter()
+        let groups = (self.groups(at, joined).into_iter())
             .map(|group| {
                 let address = |flag: &FlagId| Ok::<_, GpuError>(self.flag(*flag)?.address());
                 let sets = group
@@ -149,8 +203,17 @@ impl Run<'_> {
         };
         let counters = upload(&vec![0; 4 * groups.len()])?;
         let shape = (problem.m, problem.n);
-        let tables = order(tile, shape, &groups, &[], counters.region().address());
-        Ok(Tables {
+        let tiles = device.tiles.borrow();
+        let (mut rows, mut parts) = (Vec::new(), [None, None]);
+        for (parity, table) in parts.iter_mut().enumerate() {
+            let Some(joined) = joined else { continue };
+            let places = self.places(joined, parity as u64)?;
+            *table = Some(upload(&tiles.parts(&problem, tile, &places)?)?);
+            rows = places.iter().map(|part| part.rows).collect();
+        }
+        let tables = order(tile, shape, &groups, &rows, counters.region().address());
+        Ok(Some(Tables {
+            parts,
             tile,
             bands: upload(&tables.bands)?,
             sections: upload(&tables.sections)?,
@@ -161,21 +224,67 @@ impl Run<'_> {
             },
             counters,
             status: upload(&[0; 4 * STATUS_WORDS as usize])?,
-        })
+        }))
     }
 
-    /// Submits the product at a step; `trace` takes the moments of its tiles.
+    /// The groups of a product, or of those that are joined, in their order.
+    fn groups(&self, at: usize, joined: Option<&Joined>) -> Vec<Rows> {
+        let alone = ([at], [Extent::new(0, 0)]);
+        let (steps, rows) = match joined {
+            Some(joined) => (&joined.steps[..], &joined.rows[..]),
+            None => (&alone.0[..], &alone.1[..]),
+        };
+        let mut all = Vec::new();
+        for (&step, rows) in steps.iter().zip(rows) {
+            if let What::Gated { groups, .. } = &self.plan.steps[step].what {
+                all.extend(groups.iter().map(|group| Rows {
+                    rows: Extent::new(rows.start + group.rows.start, group.rows.len),
+                    ..group.clone()
+                }));
+            }
+        }
+        all
+    }
+
+    /// Where the rows of products that are joined go, from the top.
+    fn places(&self, joined: &Joined, parity: u64) -> Result<Vec<Part>, GpuError> {
+        let part = |(&step, &rows): (&usize, &Extent)| match &self.plan.steps[step].what {
+            What::Gated {
+                out, accumulate, ..
+            } => Ok(Part {
+                rows,
+                to: self.region(out, parity)?,
+                ld: out.ld.into(),
+                adds: *accumulate,
+            }),
+            _ => Err(GpuError::Argument("a step that is no product".to_owned())),
+        };
+        let parts = joined.steps.iter().zip(&joined.rows).map(part);
+        let mut parts = parts.collect::<Result<Vec<_>, GpuError>>()?;
+        parts.sort_by_key(|part| part.rows.start);
+        Ok(parts)
+    }
+
+    /// Submits the product at a step, without a gate so far.
     pub(super) fn gated(
         &self,
         at: usize,
         (parity, epoch): (u64, u32),
-        trace: Option<Region>,
+        beside: Beside<'_>,
     ) -> Result<(), GpuError> {
         let step = &self.plan.steps[at];
+        let Some(Asked {
+            problem, joined, ..
+        }) = self.asked(at)?
+        else {
+            // Its kernel was handed over before.
+            return Ok(());
+        };
         let (Some((a, b, out)), Some(Some(tables))) = (step.what.product(), self.tables.get(at))
         else {
             return Err(GpuError::Argument("a product without tables".to_owned()));
         };
+        let a = joined.map_or(a, |joined| &joined.a);
         let gate = Gate {
             bands: tables.bands.region(),
             sections: tables.sections.region(),
@@ -185,7 +294,9 @@ impl Run<'_> {
             // The watchdog opens the flags before.
             limit: self.machine.settings().limit * 2,
             status: tables.status.region(),
-            parts: None,
+            parts: tables.parts[parity as usize % 2]
+                .as_ref()
+                .map(Memory::region),
         };
         let matrices = (
             self.region(a, parity)?,
@@ -193,13 +304,12 @@ impl Run<'_> {
             self.region(out, parity)?,
         );
         let device = self.device(out.gpu.index());
-        let problem = &self.problems[self.gemm(&step.what)?];
         let tiles = device.tiles.borrow();
         let stream = self.stream(step.stream);
         let beside = Beside {
             gate: Some(&gate),
-            trace,
+            ..beside
         };
-        tiles.launch(stream, problem, tables.tile, matrices, beside)
+        tiles.launch(stream, &problem, tables.tile, matrices, beside)
     }
 }

@@ -1,6 +1,7 @@
 //! What precedes the first performance: algorithms, first calls, graphs.
 
 use super::issue::Extras;
+use super::tables::Asked;
 use super::{Run, Start};
 use crate::gpu::GpuError;
 use crate::gpu::lt::{Problem, Trial};
@@ -11,11 +12,18 @@ impl Run<'_> {
     /// Chooses the algorithm of every product, on memory that a run will use.
     pub(super) fn choose(&self) -> Result<(), GpuError> {
         let settings = self.machine.settings();
-        for step in &self.plan.steps {
+        for (at, step) in self.plan.steps.iter().enumerate() {
             let Some((a, b, out)) = step.what.product() else {
                 continue;
             };
-            let problem = self.problems[self.gemm(&step.what)?];
+            let Some(Asked {
+                problem,
+                stages,
+                joined,
+            }) = self.asked(at)?
+            else {
+                continue;
+            };
             let device = self.device(out.gpu.index());
             let Some(space) = &self.workspaces[step.stream.index()] else {
                 continue;
@@ -28,13 +36,14 @@ impl Run<'_> {
             };
             if self.own(&problem) {
                 let mut tiles = device.tiles.borrow_mut();
-                let stages = stages(&step.what);
+                // C of joined products is no memory for a trial.
+                let trial = joined.is_none().then_some(&trial);
                 match self.plan.tile {
                     Some(tile) => {
                         tiles.load(tile, Does::of(&problem))?;
                     }
                     None => {
-                        tiles.choose(problem, &stages, settings.pick, Some(&trial))?;
+                        tiles.choose(problem, &stages, settings.pick, trial)?;
                     }
                 }
             } else {
@@ -67,7 +76,7 @@ impl Run<'_> {
                 _ => false,
             };
             if new {
-                self.step(next, count, (0, 0), None)?;
+                self.step(next, count, (0, 0), &Extras::default())?;
                 for step in &self.plan.steps[next..next + count] {
                     let limit = self.machine.settings().limit;
                     self.stream(step.stream)
@@ -104,19 +113,25 @@ impl Run<'_> {
     }
 }
 
-/// How the rows of a product come: those that wait for nothing together. Rows that come in slabs begin
-/// with the first.
-pub(super) fn stages(what: &What) -> Vec<Stage> {
-    let What::Gated { a, groups, .. } = what else {
-        return Vec::new();
-    };
+/// How the rows of products that are one launch come: those that wait for nothing together. Rows that
+/// come in slabs begin with the first.
+pub(super) fn stages<'a>(products: impl IntoIterator<Item = &'a What>) -> Vec<Stage> {
     let mut stages: Vec<Stage> = Vec::new();
-    for group in groups.iter().filter(|group| group.depth.start == 0) {
-        let rows = u64::from(group.rows.len);
-        let waits = !group.flags.is_empty() && group.depth.len == a.cols;
-        match stages.last_mut() {
-            Some(last) if !last.waits && !waits => last.rows += rows,
-            _ => stages.push(Stage { rows, waits }),
+    for what in products {
+        let What::Gated {
+            a,
+            groups,
+            accumulate,
+            ..
+        } = what
+        else {
+            continue;
+        };
+        for group in groups.iter().filter(|group| group.depth.start == 0) {
+            let rows = u64::from(group.rows.len);
+            let waits = !group.flags.is_empty() && group.depth.len == a.cols;
+            let adds = *accumulate && waits;
+            Stage::push(&mut stages, Stage { rows, waits, adds });
         }
     }
     stages

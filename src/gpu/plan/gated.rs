@@ -3,7 +3,7 @@
 use super::emit::{Need, Signal};
 use super::lower::Lowering;
 use super::{Area, Rows, What};
-use crate::schedule::{Compute, ComputeId, Extent, Slice, Task, TaskId};
+use crate::schedule::{Compute, ComputeId, Extent, Slice, TaskId};
 
 /// A tile group, or what a slab of k adds to the one before.
 struct Group {
@@ -45,7 +45,10 @@ impl Lowering<'_> {
             return;
         };
         let sum = self.layout.area(out);
-        let before = self.open.get(&launch);
+        let Some(number) = self.product[id.index()] else {
+            return;
+        };
+        let before = self.open.get(&number);
         let computes = &self.schedule.computes;
         let slab = before
             .and_then(|open| open.groups.last())
@@ -58,7 +61,7 @@ impl Lowering<'_> {
             need.signal == Signal::Kernel && (!adds || self.writes(need.step, &sum))
         });
         let gates = gates.iter().map(|need| need.step).collect();
-        let open = self.open.entry(launch).or_default();
+        let open = self.open.entry(number).or_default();
         open.tasks.push(id);
         open.groups.push(Group {
             compute: c,
@@ -78,11 +81,11 @@ impl Lowering<'_> {
                 _ => *need,
             }));
         self.out.end(Vec::new());
-        let of = |task: &&Task| task.launch == Some(launch);
-        if open.groups.len() < self.schedule.tasks.iter().filter(of).count() {
+        let of = |other: &&Option<u32>| **other == Some(number);
+        if open.groups.len() < self.product.iter().filter(of).count() {
             return;
         }
-        let Some(open) = self.open.remove(&launch) else {
+        let Some(open) = self.open.remove(&number) else {
             return;
         };
         let known: Vec<Need> = (open.needs.iter().copied())
@@ -111,6 +114,7 @@ impl Lowering<'_> {
             groups: groups.collect(),
             accumulate: open.accumulate,
             sms: self.schedule.launches[launch.index()].sms,
+            kernel: launch,
         };
         self.gemms.extend(what.gemm());
         let gates = open.groups.into_iter().map(|group| group.gates).collect();

@@ -5,6 +5,7 @@ use rustc_hash::FxHashMap;
 use super::arena::Layout;
 use super::emit::{Emitter, Need};
 use super::gated::Open;
+use super::joined::joined;
 use super::options::Options;
 use super::signals::{Signals, signals};
 use super::streams::Streams;
@@ -13,7 +14,7 @@ use super::{Call, CallId, GemmShape, Gpu, Library, Party, Plan, StreamId, What, 
 use crate::schedule::lowered::{self, Lowered};
 use crate::schedule::verify::{GpuSms, Limits, Verified, VerifyError, verify};
 use crate::schedule::{
-    CollectiveId, Compute, ComputeId, Lane, LaunchId, Rank, Schedule, Slice, TaskId, Work,
+    CollectiveId, Compute, ComputeId, Lane, Rank, Schedule, Slice, TaskId, Work,
 };
 
 /// Streams that one GPU serves independently of one another; of its 32 queues a few are left to
@@ -115,8 +116,10 @@ pub(super) struct Lowering<'a> {
     /// By rank: its parts in calls so far, as steps.
     called: FxHashMap<Rank, Vec<usize>>,
     pub(super) gemms: Vec<GemmShape>,
-    /// Fused kernels of which not all groups have come.
-    pub(super) open: FxHashMap<LaunchId, Open>,
+    /// By task: the product of a fused kernel that it belongs to.
+    pub(super) product: &'a [Option<u32>],
+    /// Such products of which not all groups have come.
+    pub(super) open: FxHashMap<u32, Open>,
 }
 
 impl<'a> Lowering<'a> {
@@ -137,6 +140,7 @@ impl<'a> Lowering<'a> {
             streams: Streams::new(schedule, share),
             schedule,
             origin: &alone.origin,
+            product: &alone.product,
             share,
             gpus,
             out: Emitter::default(),
@@ -357,6 +361,7 @@ impl<'a> Lowering<'a> {
             mode: options.mode,
             products: options.products,
             tile: options.tile,
+            joined: joined(&steps, self.schedule.operator.dtype.size()),
             verified,
             library: options.library,
             gpus: self.gpus,

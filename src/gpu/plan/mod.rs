@@ -44,6 +44,7 @@
 mod arena;
 mod emit;
 mod gated;
+mod joined;
 mod lower;
 mod options;
 mod signals;
@@ -55,12 +56,13 @@ mod transfer;
 mod windows;
 
 pub use arena::{ALIGNMENT, LEADING};
+pub use joined::Joined;
 pub use lower::{LowerError, MOST_STREAMS, lower};
 pub use options::{Flags, Library, Mode, Options, Path, Products, Waits};
 
 use crate::device::DType;
 use crate::gpu::tiles::Tile;
-use crate::schedule::{CollectiveKind, Extent, Rank, TaskId, id};
+use crate::schedule::{CollectiveKind, Extent, LaunchId, Rank, TaskId, id};
 
 id!(
     /// Index into [`Plan::gpus`].
@@ -178,6 +180,8 @@ pub enum What {
         groups: Vec<Rows>,
         accumulate: bool,
         sms: u16,
+        /// The kernel of the lowered schedule; products of one kernel may be [`Joined`].
+        kernel: LaunchId,
     },
     /// `out = Σ inputs`; `out` may be one of them.
     Add { inputs: Vec<Area>, out: Area },
@@ -338,6 +342,8 @@ pub struct Plan {
     pub products: Products,
     /// The tile of Duet's own products; `None`: the one that suits each.
     pub tile: Option<Tile>,
+    /// Products with gates that are one launch: by position of the first.
+    pub joined: Vec<Joined>,
     /// Whether the verifier went through all of it, as written and as lowered.
     pub verified: bool,
     /// What NCCL is told of the arenas beforehand: nothing, that they are there, that they are windows.

@@ -71,10 +71,8 @@ pub enum Flags {
 /// Where tile groups of own products wait for what they need.
 #[derive(Copy, Clone, Debug, Default, PartialEq, Eq)]
 pub enum Waits {
-    /// Inside the kernel wherever nothing goes through the host.
-    #[default]
-    Auto,
     /// Inside the kernel wherever one can be made.
+    #[default]
     Inside,
     /// In its stream: each group is a product of its own.
     Stream,
@@ -139,14 +137,9 @@ impl Options {
         lowered::Options {
             library: self.library != Library::Copies,
             local_blocks: self.local_blocks,
-            // Copies through the host beside a kernel that holds all SMs were seen not to end.
             fuse: self.products == Products::Own
                 && self.flags != Flags::Event
-                && match self.waits {
-                    Waits::Auto => self.path == Path::P2p,
-                    Waits::Inside => true,
-                    Waits::Stream => false,
-                },
+                && self.waits == Waits::Inside,
             // In a graph copies wait for nodes, not for words in memory.
             tell: self.mode == Mode::Stream,
         }

@@ -2,8 +2,8 @@
 
 use std::collections::VecDeque;
 
-use super::Tile;
 use super::tile::TILES;
+use super::{Family, Tile};
 use crate::gpu::lt::Problem;
 use crate::gpu::raw::Attributes;
 
@@ -16,7 +16,23 @@ pub struct Stage {
     pub rows: u64,
     /// Whether they wait for something.
     pub waits: bool,
+    /// Whether they wait when they are added to it, and not before.
+    pub adds: bool,
 }
+
+impl Stage {
+    /// Appends a stage; those that wait for nothing are one.
+    pub fn push(stages: &mut Vec<Self>, stage: Self) {
+        match stages.last_mut() {
+            Some(last) if !last.waits && !stage.waits => last.rows += stage.rows,
+            _ => stages.push(stage),
+        }
+    }
+}
+
+/// What an element of a partial sum takes from GPU to GPU, as elements of k (measured on two H200:
+/// 370 GB/s, while products run at 750 TFLOP/s).
+const ARRIVAL: f64 = 2000.0;
 
 impl Tile {
     /// About how long a product takes, in units of its own: each of the waves computes its tiles
@@ -48,11 +64,15 @@ impl Tile {
 
     /// The same where rows come in stages. Those that wait are there once the rows before them could
     /// have been computed with no waste: what is gained by waiting for nothing shows, what is lost
-    /// by tiles that do not fit the first rows too.
+    /// by tiles that do not fit the first rows too. Those that wait when they are added are
+    /// multiplied before; what they are added to is as many rows of another GPU, which computes its
+    /// stages in the same way, and has come some time after it has computed those that add nothing, one
+    /// stage after another.
     ///
     /// ```text
     /// start of tile i = max(end of tile i − clusters at once, there)     end = start + wave
     /// there           = rows before · n · (k + begin) / (SMs · rate)
+    /// end of a sum    = max(start + wave, last end of rows that add nothing + Σ rows · n · arrival / (SMs · rate))
     /// ```
     pub fn cost_in_stages(self, problem: &Problem, sms: u32, stages: &[Stage]) -> f64 {
         /// So many tiles are so many waves that stages do not matter.
@@ -63,12 +83,19 @@ impl Tile {
         }
         let (at_once, wave) = (self.at_once(sms), self.wave(problem.k));
         let mut ends = VecDeque::from(vec![0.0; at_once as usize]);
-        let ideal = problem.n as f64 * (problem.k as f64 + BEGIN)
-            / (f64::from(sms.max(1)) * self.family.rate());
-        let (mut rows, mut last) = (0, 0.0);
+        let row = problem.n as f64 / (f64::from(sms.max(1)) * self.family.rate());
+        let ideal = row * (problem.k as f64 + BEGIN);
+        let (mut rows, mut last, mut arrived) = (0, 0.0_f64, 0.0);
         for stage in stages {
-            let there = match stage.waits {
+            let there = match stage.waits && !stage.adds {
                 true => rows as f64 * ideal,
+                false => 0.0,
+            };
+            let sums = match stage.adds {
+                true => {
+                    arrived += stage.rows as f64 * row * ARRIVAL;
+                    arrived
+                }
                 false => 0.0,
             };
             // A band that two stages share is one of the later.
@@ -80,8 +107,12 @@ impl Tile {
             };
             for _ in 0..upto.saturating_sub(before) * columns {
                 let free = ends.pop_front().unwrap_or(0.0);
-                last = f64::max(free, there) + wave;
-                ends.push_back(last);
+                let end = f64::max(f64::max(free, there) + wave, sums);
+                last = last.max(end);
+                ends.push_back(end);
+            }
+            if !stage.adds {
+                arrived = last;
             }
         }
         last
@@ -94,7 +125,12 @@ impl Tile {
             0 => gpu.sms,
             some => some.min(gpu.sms),
         };
-        let mut all: Vec<(f64, Self)> = Self::all(gpu)
+        Self::ranked_of(Self::all(gpu), problem, sms, stages)
+    }
+
+    /// The same of some kernels, on so many SMs.
+    fn ranked_of(all: Vec<Self>, problem: &Problem, sms: u32, stages: &[Stage]) -> Vec<Self> {
+        let mut all: Vec<(f64, Self)> = all
             .into_iter()
             .filter(|tile| tile.cluster.0 * tile.cluster.1 <= sms)
             .map(|tile| (tile.cost_in_stages(problem, sms, stages), tile))
@@ -102,4 +138,46 @@ impl Tile {
         all.sort_by(|a, b| a.0.total_cmp(&b.0));
         all.into_iter().map(|(_, tile)| tile).collect()
     }
+}
+
+/// What the tiles of a product's kernel make of its time.
+#[derive(Copy, Clone, Debug, PartialEq)]
+pub struct Waves {
+    /// By the time of the best tile for the product in one piece on all SMs.
+    pub time: f64,
+    /// The time of a wave by that of the kernel.
+    pub wave: f64,
+}
+
+/// Waves of `tile`, or of the one that [`Tiles::choose`](super::Tiles::choose) takes, on a Hopper of `all` SMs, of which
+/// the problem may name fewer:
+///
+/// ```text
+/// time = waves(tile, SMs) · wave(tile) / min over tiles (waves(tile, all SMs) · wave(tile))
+/// wave = 1 / waves(tile, SMs)
+/// ```
+///
+/// `None` for a product that the kernels refuse.
+pub fn waves(problem: &Problem, all: u32, stages: &[Stage], tile: Option<Tile>) -> Option<Waves> {
+    /// Bytes of shared memory of a block on Hopper.
+    const SHARED: u32 = 232_448;
+    if super::refused(problem).is_some() {
+        return None;
+    }
+    let sms = match problem.sms {
+        0 => all,
+        some => some.min(all),
+    };
+    let tiles = || Tile::of(Family::Sm90, SHARED);
+    let best = Tile::ranked_of(tiles(), problem, all, &[]);
+    let least = best.first()?.cost(problem, all);
+    let tile = match tile {
+        Some(tile) => tile,
+        None => *Tile::ranked_of(tiles(), problem, sms, stages).first()?,
+    };
+    let cost = tile.cost(problem, sms);
+    Some(Waves {
+        time: cost / least,
+        wave: tile.wave(problem.k) / cost,
+    })
 }

@@ -36,7 +36,13 @@ pub struct Part {
     pub to: Region,
     /// Elements from row to row.
     pub ld: u64,
+    /// Whether they are added to what is there, by kernels that accumulate; these take parts that begin with
+    /// a multiple of [`PIECE`] rows.
+    pub adds: bool,
 }
+
+/// Rows that a group of four warps stores at a time.
+pub const PIECE: u32 = 64;
 
 /// What a product is given beside its matrices.
 #[derive(Copy, Clone, Debug, Default)]
@@ -45,6 +51,8 @@ pub struct Beside<'a> {
     pub gate: Option<&'a Gate>,
     /// Takes the moments of its tiles, [`MOMENTS`] bytes for each of [`Tile::turns`].
     pub trace: Option<Region>,
+    /// SMs that it leaves to others, of those that it might take.
+    pub spare: u32,
 }
 
 /// Bytes of what is noted of a tile: six times \[ns of the GPU's timer\], the SM, and row and column
@@ -65,7 +73,7 @@ impl Tiles {
         problem: &Problem,
         tile: Tile,
         matrices: (Region, Region, Region),
-        Beside { gate, trace }: Beside<'_>,
+        Beside { gate, trace, spare }: Beside<'_>,
     ) -> Result<(), GpuError> {
         let traced = trace.is_some();
         let build = (
@@ -79,10 +87,13 @@ impl Tiles {
             return Err(GpuError::Argument(format!("{tile} was not compiled")));
         };
         let (bands, columns) = tile.grid(problem.m, problem.n);
-        let [a, b, c] = addresses(problem, matrices)?;
+        let parted = gate.is_some_and(|gate| gate.parts.is_some());
+        // Where C is several places, one stands for it.
+        let rows = if parted { 1 } else { problem.m };
+        let [a, b, c] = addresses(problem, rows, matrices)?;
         let ld = problem.ld;
         let mut words = match tile.family {
-            Family::Sm90 => self.tensors(problem, tile, matrices)?,
+            Family::Sm90 => self.tensors(problem, rows, tile, matrices)?,
             Family::Sm80 => vec![a, b, c, ld[0], ld[1], ld[2]],
         };
         words.extend(gate_words(gate, bands)?);
@@ -111,6 +122,7 @@ impl Tiles {
             0 => self.gpu.attributes().sms,
             some => some.min(self.gpu.attributes().sms),
         };
+        let sms = sms.saturating_sub(spare);
         let held = match tile.family {
             Family::Sm90 => 1,
             Family::Sm80 => kernel.blocks_per_sm(tile.threads(), tile.shared())?,
@@ -128,7 +140,8 @@ impl Tiles {
     /// The table of parts of a product, which are its rows from the top without gaps.
     ///
     /// # Errors
-    /// [`GpuError::Bounds`], and the driver's.
+    /// [`GpuError::Argument`] for a part that adds and begins within a piece, [`GpuError::Bounds`], and the
+    /// driver's.
     pub fn parts(
         &self,
         problem: &Problem,
@@ -137,6 +150,12 @@ impl Tiles {
     ) -> Result<Vec<u8>, GpuError> {
         let mut table = Vec::with_capacity(PART * parts.len());
         for part in parts {
+            if problem.accumulate && !part.rows.start.is_multiple_of(PIECE) {
+                return Err(GpuError::Argument(format!(
+                    "a part of a sum that begins with row {}, which is no multiple of {PIECE}",
+                    part.rows.start
+                )));
+            }
             let shape = (u64::from(part.rows.len), problem.n);
             let start = part
                 .to
@@ -155,17 +174,18 @@ impl Tiles {
                 Family::Sm80 => vec![0; 16],
             };
             let rows = u64::from(part.rows.start) | u64::from(part.rows.len) << 32;
-            words.extend([start, part.ld, rows]);
+            words.extend([start, part.ld, rows, u64::from(part.adds)]);
             words.resize(PART / 8, 0);
             table.extend(words.iter().flat_map(|word| word.to_le_bytes()));
         }
         Ok(table)
     }
 
-    /// The matrices as the tensor copy engine sees them.
+    /// The matrices as the tensor copy engine sees them, of C so many rows.
     fn tensors(
         &self,
         problem: &Problem,
+        rows: u64,
         tile: Tile,
         (a, b, c): (Region, Region, Region),
     ) -> Result<Vec<u64>, GpuError> {
@@ -184,19 +204,23 @@ impl Tiles {
         let mut words = Vec::with_capacity(64);
         words.extend(encode("A", a, (m, k), ld[0], tile.rows / tile.cluster.1)?);
         words.extend(encode("B", b, (k, n), ld[1], 64)?);
-        words.extend(encode("C", c, (m, n), ld[2], 64)?);
+        words.extend(encode("C", c, (rows, n), ld[2], 64)?);
         Ok(words)
     }
 }
 
-/// Where the matrices begin.
-fn addresses(problem: &Problem, (a, b, c): (Region, Region, Region)) -> Result<[u64; 3], GpuError> {
+/// Where the matrices begin; C has so many rows.
+fn addresses(
+    problem: &Problem,
+    rows: u64,
+    (a, b, c): (Region, Region, Region),
+) -> Result<[u64; 3], GpuError> {
     let Problem { m, n, k, ld, .. } = *problem;
     let size = problem.dtype.size();
     Ok([
         a.matrix("A", (m, k), ld[0], size)?,
         b.matrix("B", (k, n), ld[1], size)?,
-        c.matrix("C", (m, n), ld[2], size)?,
+        c.matrix("C", (rows, n), ld[2], size)?,
     ])
 }
 
@@ -210,6 +234,13 @@ fn gate_words(gate: Option<&Gate>, bands: u64) -> Result<[u64; 8], GpuError> {
         None => 0,
     };
     let status = 4 * STATUS_WORDS;
+    // What the tables say is the business of `order`; that rows are whole can be seen here.
+    let sections = gate.sections.bytes();
+    if !sections.is_multiple_of(SECTION as u64) {
+        return Err(GpuError::Argument(format!(
+            "a table of sections of {sections} bytes, where each has {SECTION}"
+        )));
+    }
     let (completed, completions) = match gate.completions {
         Some(table) => (table.address(), table.bytes() / COMPLETION as u64),
         None => (0, 0),

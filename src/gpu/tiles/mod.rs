@@ -15,8 +15,8 @@ mod tile;
 use std::collections::BTreeMap;
 use std::rc::Rc;
 
-pub use cost::Stage;
-pub use launch::{Beside, Gate, MOMENTS, Part};
+pub use cost::{Stage, Waves, waves};
+pub use launch::{Beside, Gate, MOMENTS, PIECE, Part};
 pub use order::{Group, Order, order};
 pub use tile::{Does, Family, Tile};
 

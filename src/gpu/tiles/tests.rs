@@ -69,13 +69,19 @@ fn tiles_have_names_of_their_own() {
     }
     assert_eq!(TILES[0].0.name(), "sm90-128x256x4-2x1");
     assert_eq!(Tile::named("sm90-1x1x1"), None);
+    let whole = |tile: &Tile| u64::from(Tile::BANDS).is_multiple_of(tile.band());
+    assert!(Tile::TABLE.iter().all(whole));
 }
 
 #[test]
 fn rows_that_come_late_get_tiles_that_the_first_rows_fill_the_gpu_with() {
     let h200 = gpu(9, 132, 232_448);
     let halves = |m| {
-        let of = |waits| Stage { rows: m / 2, waits };
+        let of = |waits| Stage {
+            rows: m / 2,
+            waits,
+            adds: false,
+        };
         [of(false), of(true)]
     };
     let best = |m, n, k| Tile::ranked(&problem(m, n, k), &h200, &halves(m))[0];
@@ -96,7 +102,8 @@ fn stages_cost_what_a_schedule_of_their_tiles_takes() {
     let problem = problem(1024, 8192, 8192);
     let wave = tile.cost(&Problem { m: 256, ..problem }, 132);
     let cost = |rows: &[(u64, bool)]| {
-        let of = |&(rows, waits): &(u64, bool)| Stage { rows, waits };
+        let adds = false;
+        let of = |&(rows, waits): &(u64, bool)| Stage { rows, waits, adds };
         let stages: Vec<Stage> = rows.iter().map(of).collect();
         tile.cost_in_stages(&problem, 132, &stages) / wave
     };
@@ -107,6 +114,30 @@ fn stages_cost_what_a_schedule_of_their_tiles_takes() {
     // A quarter leaves half of the GPU idle until 64/66 of half a wave has passed.
     let there = 256.0 * 8192.0 / (132.0 * 128.0 * 256.0);
     assert!((cost(&[(256, false), (768, true)]) - (there + 2.0)).abs() < 1e-9);
+}
+
+#[test]
+fn sums_are_awaited_by_tiles_that_are_multiplied() {
+    let tile = Tile::all(&gpu(9, 132, 232_448))[0];
+    let problem = problem(1024, 8192, 8192);
+    let wave = tile.cost(&Problem { m: 256, ..problem }, 132);
+    let stage = |rows, adds| Stage {
+        rows,
+        waits: adds,
+        adds,
+    };
+    let cost = |first, second| {
+        let stages = [stage(first, false), stage(second, true)];
+        tile.cost_in_stages(&problem, 132, &stages) / wave
+    };
+    // Half of the rows are a wave, and the sums of the others come while these are multiplied.
+    assert_eq!(cost(512, 512), 2.0);
+    // All in one wave but for what comes over the link: 256 · 2000 of 8192 + 200 products deep.
+    let one = Problem { m: 512, ..problem };
+    let halves = [stage(256, false), stage(256, true)];
+    let arrival = 256.0 * 8192.0 * 2000.0 / (132.0 * 128.0 * 256.0 * 8392.0);
+    let found = tile.cost_in_stages(&one, 132, &halves) / wave;
+    assert!((found - (1.0 + arrival)).abs() < 1e-9, "{found}");
 }
 
 /// Registers of a thread and bytes of its stack frame, spilled registers included: what the section

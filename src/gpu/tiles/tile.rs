@@ -104,6 +104,20 @@ impl Does {
 }
 
 impl Tile {
+    /// A multiple of the rows of every kernel's bands.
+    pub const BANDS: u32 = 256;
+
+    /// All kernels of all GPUs.
+    pub const TABLE: [Self; TILES.len()] = {
+        let mut all = [TILES[0].0; TILES.len()];
+        let mut i = 0;
+        while i < TILES.len() {
+            all[i] = TILES[i].0;
+            i += 1;
+        }
+        all
+    };
+
     /// The kernels that a GPU runs, its own family's first.
     pub fn all(gpu: &Attributes) -> Vec<Self> {
         let own = match gpu.major {
@@ -164,8 +178,8 @@ impl Tile {
     pub const fn shared(self) -> u32 {
         let stages = self.stages * (self.rows + self.cols) * DEPTH as u32 * 2;
         match self.family {
-            // Four pieces of C of 64 × 64, the barriers, and what aligns it all.
-            Family::Sm90 => stages + 4 * 64 * 64 * 2 + 1024 + 16 * self.stages + 32,
+            // Four pieces of C of 64 × 64, the barriers, a word for each piece, and what aligns it all.
+            Family::Sm90 => stages + 4 * 64 * 64 * 2 + 1024 + 16 * self.stages + 32 + 16,
             Family::Sm80 => stages,
         }
     }

@@ -31,6 +31,7 @@ impl Writer {
         Self {
             size: schedule.operator.dtype.size(),
             plan: Plan {
+                joined: Vec::new(),
                 dtype: schedule.operator.dtype,
                 mode: Mode::Stream,
                 products,

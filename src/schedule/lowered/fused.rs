@@ -10,14 +10,19 @@
 //!   can be issued after everything that it waits for, and nobody sees a sum of some of its slabs;
 //! * elements are of 16 bits.
 //!
-//! A launch is cut into as few kernels as that allows: a partial sum that goes round a ring and comes home is
-//! one kernel in each step. Groups of which no kernel can be made are products one after another.
+//! A launch is cut into as few such products as that allows: a partial sum that goes round a ring and comes home is
+//! one product in each step. Groups of which no kernel can be made are products one after another.
+//!
+//! Products that follow one another are one kernel again if their rows are those of one A without gaps and
+//! nothing is told of the earlier ones, or awaited by the later ones, but by flags: the tiles of the next product
+//! begin while the last of the one before are stored. Such a kernel is handed over before what its later rows wait
+//! for; as that waits for its earlier rows at most, the first step in the order of issue can still always go on.
 
 use rustc_hash::FxHashMap;
 
 use crate::device::DType;
 use crate::schedule::slab::follows;
-use crate::schedule::{Compute, GemmKernel, Schedule, Slice, TaskId, Via, Work};
+use crate::schedule::{Compute, Extent, GemmKernel, Rank, Schedule, Slice, TaskId, Via, Work};
 
 /// The groups that are performed as one kernel, in the order of issue, which is `order`. Where kernels
 /// cannot `tell` of rows before they end, they end where somebody waits.
@@ -74,6 +79,115 @@ pub(super) fn kept(schedule: &Schedule, order: &[TaskId], tell: bool) -> Vec<Vec
     }
     kept.retain(|run| one_product(schedule, run));
     kept
+}
+
+/// Those of `kept` that are performed as kernels, and whether each goes on with the kernel of the one before.
+/// A single group that is neither joined nor adds is a product like any other; one that adds waits only
+/// before it does.
+pub(super) fn kernels(
+    schedule: &Schedule,
+    order: &[TaskId],
+    kept: Vec<Vec<TaskId>>,
+    tell: bool,
+) -> (Vec<Vec<TaskId>>, Vec<bool>) {
+    let joined = match tell {
+        true => joined(schedule, order, &kept),
+        false => vec![false; kept.len()],
+    };
+    let adds = |id| Product::of(schedule, id).is_some_and(|one| one.adds);
+    let plain = |run: &[TaskId]| matches!(*run, [id] if !adds(id));
+    let within = |i: usize| joined[i] || joined.get(i + 1) == Some(&true);
+    let stays: Vec<bool> = (0..kept.len())
+        .map(|i| within(i) || !plain(&kept[i]))
+        .collect();
+    let of = kept.into_iter().zip(joined).zip(stays);
+    of.filter(|(_, stays)| *stays).map(|(run, _)| run).unzip()
+}
+
+/// By product of `kept`: whether it goes on with the kernel of the one before. For kernels that tell of rows.
+fn joined(schedule: &Schedule, order: &[TaskId], kept: &[Vec<TaskId>]) -> Vec<bool> {
+    let mut place = vec![usize::MAX; schedule.tasks.len()];
+    let mut lanes: FxHashMap<_, usize> = FxHashMap::default();
+    for &id in order {
+        let task = schedule.task(id);
+        let next = lanes.entry((task.rank, task.lane)).or_default();
+        place[id.index()] = *next;
+        *next += 1;
+    }
+    // By task: whether another lane is told of its end by something else than a flag.
+    let mut untold = vec![false; schedule.tasks.len()];
+    for (t, task) in schedule.tasks.iter().enumerate() {
+        for dep in schedule.deps(TaskId(t as u32)) {
+            let there = schedule.task(dep.task);
+            untold[dep.task.index()] |= (there.rank, there.lane) != (task.rank, task.lane)
+                && !matches!(dep.via, Via::StreamFlag | Via::KernelFlag);
+        }
+    }
+    let awaits_inside = |&id: &TaskId| {
+        let here = schedule.task(id);
+        schedule.deps(id).iter().all(|dep| {
+            let there = schedule.task(dep.task);
+            dep.via == Via::KernelFlag || (there.rank, there.lane) == (here.rank, here.lane)
+        })
+    };
+    // Kernels of ranks that share a GPU take turns.
+    let alone = |id: TaskId| {
+        let gpu = |rank: Rank| schedule.placement[usize::from(rank.0)];
+        let here = gpu(schedule.task(id).rank);
+        let there = schedule.placement.iter();
+        there.filter(|&&gpu| gpu == here).count() == 1
+    };
+    let goes_on = |before: &[TaskId], next: &[TaskId]| {
+        let ([.., last], [first, ..]) = (before, next) else {
+            return false;
+        };
+        schedule.task(*last).launch == schedule.task(*first).launch
+            && place[last.index()] + 1 == place[first.index()]
+            && alone(*first)
+            && !before.iter().any(|id| untold[id.index()])
+            && next.iter().all(awaits_inside)
+            && one_a(schedule, &[*last, *first]).is_some()
+    };
+    let mut joined = vec![false; kept.len()];
+    let mut first = 0;
+    while first < kept.len() {
+        let mut end = first + 1;
+        while end < kept.len() && goes_on(&kept[end - 1], &kept[end]) {
+            end += 1;
+        }
+        let all: Vec<TaskId> = kept[first..end].iter().flatten().copied().collect();
+        let whole = one_a(schedule, &all).is_some_and(|rows| {
+            let start = rows.first().map_or(0, |rows| rows.start);
+            let gapless = rows.windows(2).all(|r| r[0].start + r[0].len == r[1].start);
+            let begins = |tasks: &Vec<TaskId>| {
+                let rows = one_a(schedule, tasks)?;
+                rows.first().map(|rows| rows.start - start)
+            };
+            let pieces = |tasks| begins(tasks).is_some_and(|row| row.is_multiple_of(BAND));
+            gapless && kept[first..end].iter().all(pieces)
+        });
+        joined[first + 1..end].fill(whole);
+        first = end;
+    }
+    joined
+}
+
+/// A multiple of the rows of every kernel's tiles and clusters: rows that wait for others of the same kernel
+/// must not be stored together with these.
+const BAND: u32 = 256;
+
+/// The rows of A of groups from the top, if they are of one A, times one B, into as many columns.
+fn one_a(schedule: &Schedule, tasks: &[TaskId]) -> Option<Vec<Extent>> {
+    let groups = tasks.iter().map(|&id| Product::of(schedule, id));
+    let groups = groups.collect::<Option<Vec<_>>>()?;
+    let first = groups.first()?;
+    let same = groups.iter().all(|one| {
+        let of = |slice: &Slice| (slice.buffer, slice.slot, slice.cols);
+        of(&one.a) == of(&first.a) && one.b == first.b && one.out.cols.len == first.out.cols.len
+    });
+    let mut rows: Vec<Extent> = groups.iter().map(|one| one.a.rows).collect();
+    rows.sort_by_key(|rows| rows.start);
+    same.then_some(rows)
 }
 
 /// The order of issue with the groups of each kernel where its last one is: nobody waits for any of them
@@ -238,5 +352,5 @@ fn one_product(schedule: &Schedule, tasks: &[TaskId]) -> bool {
     let alike = products
         .iter()
         .all(|one| first.alike(one) && one.a.rows.len == one.out.rows.len);
-    aligned && follows && alike && (first.adds || tasks.len() > 1)
+    aligned && follows && alike
 }

@@ -58,6 +58,9 @@ pub struct Lowered {
     pub schedule: Schedule,
     /// By task: the task of the original.
     pub origin: Vec<TaskId>,
+    /// By task: the number of the product whose rows it is among others, of kernels that `fused` keeps.
+    /// Products of one kernel follow one another in it.
+    pub product: Vec<Option<u32>>,
 }
 
 /// Rewrites `schedule`, whose ids must be in range and whose waits form no circle.
@@ -67,8 +70,9 @@ pub fn lower(schedule: &Schedule, options: &Options) -> Lowered {
     let mut order = order::issue(schedule);
     if options.fuse {
         let kept = fused::kept(schedule, &order, options.tell);
+        let (kept, joined) = fused::kernels(schedule, &order, kept, options.tell);
         order = fused::together(&order, &kept);
-        writer.keep(schedule, &kept);
+        writer.keep(schedule, &kept, &joined);
     }
     let mut next = 0;
     while let Some(&task) = order.get(next) {
@@ -86,6 +90,7 @@ pub fn lower(schedule: &Schedule, options: &Options) -> Lowered {
     Lowered {
         schedule: writer.out,
         origin: writer.origin,
+        product: writer.product,
     }
 }
 
@@ -117,14 +122,15 @@ pub fn fitting(schedule: &Schedule, options: &Options, sms: &dyn Fn(u32) -> GpuS
 struct Writer {
     pub out: Schedule,
     origin: Vec<TaskId>,
+    product: Vec<Option<u32>>,
     /// By task of the original: the new tasks with which it ends.
     ends: Vec<Vec<TaskId>>,
     /// By lane: the new tasks with which its latest original task ends.
     tails: FxHashMap<(Rank, Lane), Vec<TaskId>>,
     library: bool,
     local: Mover,
-    /// By task of the original: the kernel that it is a part of in the new schedule, if any.
-    launches: Vec<Option<LaunchId>>,
+    /// By task of the original: the kernel that it is a part of in the new schedule, if any, and the product.
+    launches: Vec<Option<(LaunchId, u32)>>,
     /// By GPU of several ranks: the last group of its latest kernel.
     kernels: FxHashMap<u32, (LaunchId, TaskId)>,
 }
@@ -148,6 +154,7 @@ impl Writer {
         Self {
             out,
             origin: Vec::with_capacity(schedule.tasks.len()),
+            product: Vec::with_capacity(schedule.tasks.len()),
             ends: vec![Vec::new(); schedule.tasks.len()],
             tails: FxHashMap::default(),
             library: options.library,
@@ -159,24 +166,26 @@ impl Writer {
         }
     }
 
-    /// Makes kernels of these groups.
-    fn keep(&mut self, schedule: &Schedule, kept: &[Vec<TaskId>]) {
-        for tasks in kept {
+    /// Makes kernels of these groups; those that are `joined` go on with the kernel of the ones before.
+    fn keep(&mut self, schedule: &Schedule, kept: &[Vec<TaskId>], joined: &[bool]) {
+        for (product, (tasks, &joined)) in kept.iter().zip(joined).enumerate() {
             let Some(launch) = tasks.first().and_then(|&id| schedule.task(id).launch) else {
                 continue;
             };
-            for id in tasks {
-                self.launches[id.index()] = Some(LaunchId(self.out.launches.len() as u32));
+            if !joined {
+                let launch = schedule.launches[launch.index()].clone();
+                self.out.launches.push(launch);
             }
-            self.out
-                .launches
-                .push(schedule.launches[launch.index()].clone());
+            let kernel = LaunchId(self.out.launches.len() as u32 - 1);
+            for id in tasks {
+                self.launches[id.index()] = Some((kernel, product as u32));
+            }
         }
     }
 
     /// The kernel that a task of the original is a part of in the new schedule, if any.
     fn kept(&self, id: TaskId) -> Option<LaunchId> {
-        self.launches[id.index()]
+        self.launches[id.index()].map(|(launch, _)| launch)
     }
 
     /// Whether the library performs a collective: each member on a GPU of its own, each slice
@@ -243,6 +252,7 @@ impl Writer {
         }
         let new = self.push((task.rank, task.lane), work, &after, id);
         self.out.tasks[new.index()].launch = launch;
+        self.product[new.index()] = self.launches[id.index()].map(|(_, product)| product);
         if let Some(launch) = launch.filter(|_| self.shares(task.rank)) {
             self.kernels.insert(gpu, (launch, new));
         }
@@ -358,6 +368,7 @@ impl Writer {
         self.out.deps.extend_from_slice(after);
         self.out.dep_start.push(self.out.deps.len() as u32);
         self.origin.push(origin);
+        self.product.push(None);
         TaskId(self.out.tasks.len() as u32 - 1)
     }
 }

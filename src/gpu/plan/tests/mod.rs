@@ -143,6 +143,7 @@ fn apart(plan: &Plan) -> Plan {
             groups,
             accumulate,
             sms,
+            ..
         } = &step.what
         else {
             apart.steps.push(step.clone());

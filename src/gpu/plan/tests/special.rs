@@ -6,7 +6,9 @@ use super::emulator::emulate;
 use super::race::{forks_and_joins, races};
 use super::{apart, bridges, cases, circle, references, settings};
 use crate::device::DType;
-use crate::gpu::plan::{Flags, LowerError, Mode, Options, Plan, Products, Rows, Step, What, lower};
+use crate::gpu::plan::{
+    Flags, Joined, LowerError, Mode, Options, Plan, Products, Rows, Step, What, lower,
+};
 use crate::operator::{Kind, Operator};
 use crate::schedule::interpret::Random;
 use crate::schedule::verify::{GpuSms, VerifyError};
@@ -422,6 +424,44 @@ fn sums_that_travel_are_a_kernel_in_each_step() {
     // A node of a graph tells of itself only: two products for the other.
     let half = (false, 0, 0);
     assert_eq!(plan(Mode::Graph), [half, half, half, half, second, second]);
+}
+
+#[test]
+fn products_of_one_kernel_are_one_launch_where_no_tile_has_rows_of_two() {
+    let joined = |m: u64, ranks: u32, mode, flags| {
+        let operator = Operator::gemm(Kind::GemmRs, m, 48, 40, ranks, DType::Bf16).unwrap();
+        let choice = strategy::parse("fusion-ring:chunks=2").unwrap();
+        let placement: Vec<u32> = (0..ranks).collect();
+        let topology = circle(ranks as usize);
+        let schedule = choice.build(&operator, &topology, &placement).unwrap();
+        let options = Options {
+            mode,
+            flags,
+            products: Products::Own,
+            ..Options::default()
+        };
+        let plan = lower(&schedule, &options, None).unwrap();
+        let rows = |joined: &Joined| joined.rows.iter().map(|r| r.start).collect::<Vec<_>>();
+        let all = plan.joined.iter().map(|joined| {
+            assert!(joined.accumulate);
+            assert_eq!(u64::from(joined.a.rows), m);
+            rows(joined)
+        });
+        all.collect::<Vec<_>>()
+    };
+    // The other's rows first, then the own, which add.
+    let (value, stream) = (Flags::Value, Mode::Stream);
+    assert_eq!(joined(512, 2, stream, value), [[256, 0], [0, 256]]);
+    // The sums of each step of a ring, over the end of A too.
+    let four = joined(1024, 4, stream, value);
+    assert_eq!(four[0], [768, 512, 256, 0]);
+    assert_eq!(four[1], [0, 768, 512, 256]);
+    assert_eq!(four.len(), 4);
+    // Rows that share a tile with those that they wait for, nodes of a graph and events are launches of
+    // their own.
+    assert!(joined(384, 2, stream, value).is_empty());
+    assert!(joined(512, 2, Mode::Graph, value).is_empty());
+    assert!(joined(512, 2, stream, Flags::ValueAndEvent).is_empty());
 }
 
 #[test]
