@@ -1,7 +1,7 @@
 //! A schedule as real GPUs perform it: rewritten first so that every task is work of its own
 //! ([`lowered`]), enqueued beforehand, the compute lanes of a GPU's ranks in one queue.
 
-use super::{LaunchMode, Options, SimError, Streams, Submission, simulate};
+use super::{LaunchMode, Options, SimError, Streams, Submission, Tiling, simulate};
 use crate::schedule::lowered;
 use crate::schedule::verify::GpuSms;
 use crate::schedule::{Schedule, TaskId};
@@ -15,6 +15,8 @@ pub struct Executed {
     pub lowered: lowered::Options,
     /// Keep counters over time, for traces.
     pub record: bool,
+    /// Tiles of fused kernels; without, these take the library's time.
+    pub tiling: Option<Tiling>,
 }
 
 impl Executed {
@@ -25,6 +27,7 @@ impl Executed {
             submission: Submission::Beforehand,
             streams: Streams::PerGpu,
             record: self.record,
+            tiling: self.tiling,
             ..Options::default()
         }
     }

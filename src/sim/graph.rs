@@ -4,6 +4,7 @@
 //! kernel's first task, whose flags are awaited inside the kernel, SMs in hand.
 
 use super::Streams;
+use super::sums::{Sums, brings};
 use super::waits::{Signals, Waits, compute_queues};
 use crate::schedule::{Dep, LaunchId, Schedule, TaskId, Via};
 
@@ -23,6 +24,9 @@ pub(super) struct Graph {
     start: Vec<u32>,
     successors: Vec<u32>,
     vias: Vec<Via>,
+    /// Which of them are told of what they add to; empty: none.
+    brings: Vec<bool>,
+    pub sums: Sums,
     /// Tasks of each fused kernel that have not ended.
     pub launch_left: Vec<u32>,
     /// First task of each fused kernel.
@@ -45,6 +49,8 @@ impl Graph {
             start: vec![0; tasks + 2],
             successors: Vec::new(),
             vias: Vec::new(),
+            brings: Vec::new(),
+            sums: Sums::default(),
             launch_left: vec![0; launches],
             launch_first: vec![NONE; launches],
             waits: Waits::new(schedule, streams, split),
@@ -64,7 +70,7 @@ impl Graph {
             }
         }
         graph.link_lanes(schedule, streams);
-        graph.link_dependencies(schedule);
+        graph.link_dependencies(schedule, streams);
         graph
     }
 
@@ -87,6 +93,11 @@ impl Graph {
     /// A waiting step, with how it is told.
     pub fn successor(&self, place: usize) -> (u32, Via) {
         (self.successors[place], self.vias[place])
+    }
+
+    /// Whether what a step is told of is what it adds to.
+    pub fn brings(&self, place: usize) -> bool {
+        self.brings.get(place).copied().unwrap_or(false)
     }
 
     /// Where a task's own wait is entered: the kernel start for a fused kernel's first task.
@@ -124,7 +135,7 @@ impl Graph {
         }
     }
 
-    fn link_dependencies(&mut self, schedule: &Schedule) {
+    fn link_dependencies(&mut self, schedule: &Schedule, streams: Streams) {
         // Counted one place late, so that filling moves each row's start into place.
         let kept = |place: usize| self.waits.kept.get(place) != Some(&false);
         for (place, dep) in schedule.deps.iter().enumerate() {
@@ -148,8 +159,17 @@ impl Graph {
                 let place = &mut self.start[task.index() + 1];
                 self.successors[*place as usize] = step;
                 self.vias[*place as usize] = via;
+                let late = via == Via::KernelFlag
+                    && streams == Streams::PerGpu
+                    && brings(schedule, &schedule.tasks[t as usize], task);
+                if late {
+                    self.brings.resize(schedule.deps.len(), false);
+                    self.brings[*place as usize] = true;
+                    self.sums.expect(t, schedule.tasks.len());
+                } else {
+                    self.waiting[step as usize] += 1;
+                }
                 *place += 1;
-                self.waiting[step as usize] += 1;
             }
         }
     }

@@ -131,6 +131,16 @@ impl Kernels {
         now.max(self.opened[task as usize] + whole.wave)
     }
 
+    /// Products (m · n · k) of a wave of fused kernel `launch`.
+    pub fn of_wave(&self, launch: LaunchId) -> f64 {
+        let (_, whole, total) = &self.launches[launch.index()];
+        let time = whole.seconds - whole.overhead;
+        match time > 0.0 && whole.wave > 0.0 {
+            true => total * (whole.wave / time),
+            false => *total,
+        }
+    }
+
     /// Remembers the flow of a task that may grow.
     pub fn flows(&mut self, task: u32, flow: FlowId) {
         if !self.held.is_empty() && self.held.contains_key(&task) {
@@ -265,7 +275,17 @@ impl Engine<'_> {
         let mut start = 0.0;
         if self.options.terms.compute {
             let slabs = &self.kernels.slabs;
-            let whole = self.costs.launch_gemm(&tasks, slabs, (gpu, got))?;
+            let tiled = self
+                .costs
+                .tiled(&tasks, slabs, &self.graph.sums, (gpu, got));
+            let sms = match tiled {
+                Some(_) => self.costs.device(gpu).sms,
+                None => got,
+            };
+            let mut whole = self.costs.launch_gemm(&tasks, slabs, (gpu, sms))?;
+            if let Some(tiled) = tiled {
+                whole = whole.tiled(tiled.time, tiled.wave);
+            }
             let flops = |&t: &u32| {
                 let shape = self.costs.gemm_shape(t);
                 shape.map_or(0.0, |s| s.iter().map(|&d| d as f64).product())

@@ -30,15 +30,18 @@ mod host;
 mod kernels;
 mod machine;
 mod operands;
+mod own;
 mod pool;
 mod queue;
 mod scattered;
 mod slabs;
 mod staging;
+mod sums;
 mod waits;
 
 pub use executed::{Executed, executed, sms};
 pub use explain::{Evaluation, evaluate, unsplit_gemm};
+pub use own::{Fused, Rows, Tiled, Tiling};
 
 use crate::device::DType;
 use crate::schedule::Schedule;
@@ -129,6 +132,8 @@ pub struct Options {
     pub terms: Terms,
     /// Keep counters over time, for traces.
     pub record: bool,
+    /// Tiles of fused kernels; without, these take the library's time.
+    pub tiling: Option<Tiling>,
 }
 
 /// Why a schedule cannot be simulated.

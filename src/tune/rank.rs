@@ -3,15 +3,13 @@
 use rayon::prelude::*;
 
 use super::Setting;
-use crate::experiment::judge::{Trial, settled};
-use crate::gpu::lt::Problem;
-use crate::gpu::plan::Products;
-use crate::gpu::tiles::Tile;
+use crate::experiment::judge::settled;
 use crate::sim::{self, Executed};
 use crate::strategy::Site;
 use crate::topology::Topology;
 use crate::topology::paths::with_path;
 use crate::validate::key::Group;
+use crate::validate::tiling::tiling;
 
 /// A setting with its simulated time.
 #[derive(Clone, Debug, PartialEq)]
@@ -30,14 +28,7 @@ pub struct Ranking {
     pub skipped: Vec<(Setting, String)>,
 }
 
-/// Simulates every setting of a group on a machine; `step` is called after each strategy.
-///
-/// The simulator multiplies at the library's speed. A tile's own speed is what its waves take beside the
-/// best tile's, for the product in one piece:
-///
-/// ```text
-/// time = simulated + (cost(tile) / least cost − 1) · time of all products of a GPU
-/// ```
+/// Simulates every setting of a group on a machine; `step` is called after each setting.
 pub fn rank(
     group: &Group,
     topology: &Topology,
@@ -46,41 +37,26 @@ pub fn rank(
 ) -> Ranking {
     let topology = with_path(topology, group.choice());
     let site = Site::new(&topology, group.placement.to_vec());
-    let trial = Trial {
-        site: &site,
-        operator: group.operator,
-        options: executed(group, settings.first()).options(),
-        verify_up_to: 0,
-    };
-    let product = trial.unsplit_gemm();
-    let sms = topology.device(0).sms;
-    let stretch = stretches(group, sms, settings);
-    // Tiles of one strategy share a simulation.
-    let alike = |a: &Setting, b: &Setting| a.strategy == b.strategy && a.products == b.products;
-    let runs: Vec<&[Setting]> = settings.chunk_by(alike).collect();
-    let times: Vec<Vec<Result<f64, String>>> = runs
+    let times: Vec<Result<f64, String>> = settings
         .par_iter()
-        .map(|run| {
-            let time = run.first().map_or(Ok(0.0), |setting| {
-                let schedule = setting
-                    .strategy
-                    .build_at(&group.operator, &site)
-                    .map_err(|skip| skip.reason)?;
-                let how = executed(group, Some(setting));
+        .map(|setting| {
+            let schedule = setting.strategy.build_at(&group.operator, &site);
+            let time = schedule.map_err(|skip| skip.reason).and_then(|schedule| {
+                let how = executed(group, setting);
                 sim::executed(&schedule, &topology, &how)
                     .map(|timeline| timeline.makespan)
                     .map_err(|error| error.to_string())
             });
             step();
-            vec![time; run.len()]
+            time
         })
         .collect();
     let mut ranking = Ranking::default();
-    for ((setting, time), stretch) in settings.iter().zip(times.concat()).zip(stretch) {
+    for (setting, time) in settings.iter().zip(times) {
         match time {
             Ok(time) => ranking.ranked.push(Ranked {
                 setting: setting.clone(),
-                predicted: settled(time + (stretch - 1.0) * product),
+                predicted: settled(time),
             }),
             Err(reason) => ranking.skipped.push((setting.clone(), reason)),
         }
@@ -91,37 +67,14 @@ pub fn rank(
     ranking
 }
 
-/// How GPUs perform a setting; without one, how the group is launched.
-fn executed(group: &Group, setting: Option<&Setting>) -> Executed {
-    let lowered = setting.map(|setting| setting.options(group).lowered());
+/// How GPUs perform a setting.
+fn executed(group: &Group, setting: &Setting) -> Executed {
     Executed {
         launch: group.launch,
-        lowered: lowered.unwrap_or_default(),
+        lowered: setting.options(group).lowered(),
         record: false,
+        tiling: tiling(setting.products, setting.tile),
     }
-}
-
-/// By setting: what its tile takes beside the best one, for the product of one rank.
-fn stretches(group: &Group, sms: u32, settings: &[Setting]) -> Vec<f64> {
-    let (m, n, k) = group.operator.rank_gemm().unwrap_or((1, 1, 1));
-    let problem = Problem {
-        m,
-        n,
-        k,
-        ld: [k, n, n],
-        align: [256; 3],
-        dtype: group.operator.dtype,
-        accumulate: false,
-        sms: 0,
-    };
-    let cost = |tile: Tile| tile.cost(&problem, sms);
-    let tiles = settings.iter().filter_map(|setting| setting.tile);
-    let least = tiles.map(cost).fold(f64::INFINITY, f64::min);
-    let of = |setting: &Setting| match (setting.products, setting.tile) {
-        (Products::Own, Some(tile)) => cost(tile) / least,
-        _ => 1.0,
-    };
-    settings.iter().map(of).collect()
 }
 
 /// The first `count` of a ranking, with at most two tiles of each strategy with its parameters, and of each

@@ -15,5 +15,6 @@ pub mod prediction;
 pub mod simulated;
 pub mod table;
 pub mod tasks;
+pub mod tiling;
 
 pub use cells::TableError;

@@ -1,6 +1,7 @@
 //! A case simulated: its schedule and timeline on its group's path.
 
 use super::key::{Case, Group, Reference, Subject};
+use super::tiling::tiling;
 use crate::experiment::judge::Trial;
 use crate::gpu::plan::{Mode, Options};
 use crate::operator::{Kind, Operator};
@@ -54,6 +55,7 @@ fn executed(group: &Group, library: bool) -> Executed {
             ..lowering(group).lowered()
         },
         record: false,
+        tiling: tiling(group.products, None),
     }
 }
 

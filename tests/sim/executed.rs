@@ -243,3 +243,53 @@ fn queues_that_share_a_copy_engine_take_turns() {
         .fold(f64::INFINITY, f64::min);
     assert!(first > ends[3], "{first} {ends:?}");
 }
+
+/// GEMM+RS on two GPUs whose own kernels add to what arrives: one launch. With T its time, w a wave, C the
+/// shard's bytes, the half for the other GPU is there at e₁ = start + max(T/2, w), its sum one copy later,
+/// and the own half is
+///
+/// ```text
+/// start + T                                     where the sum comes before it is multiplied
+/// e₁ + flag + copy + flag + 2 C/memory's rate   else: all of its tiles wait (a wave and less)
+/// ```
+#[test]
+fn a_sum_waits_for_its_arrival_when_it_is_multiplied() {
+    let on = |rate: f64| {
+        let mut device = device::load("h200").unwrap();
+        // A copy takes nothing of the memory that a GEMM needs.
+        device.hbm = duet::units::BytesPerSecond::of(1e6 * GB);
+        let mut b = Builder::with_device("pair", Arc::new(device));
+        let gpus = b.gpus(2);
+        b.link(gpus[0], gpus[1], "nvlink", rate * GB, 0.5 * US);
+        b.build()
+    };
+    let shape = [1024, 8192, 16384];
+    let end = |topology: &Topology| {
+        let [m, n, k] = shape;
+        let operator = Operator::gemm(Kind::GemmRs, m, n, k, 2, DType::Bf16).unwrap();
+        let choice = strategy::parse("fusion-ring:chunks=1").unwrap();
+        let schedule = choice.build(&operator, topology, &[0, 1]).unwrap();
+        let how = Executed {
+            lowered: lowered::Options {
+                fuse: true,
+                ..lowered::Options::default()
+            },
+            ..Executed::default()
+        };
+        executed(&schedule, topology, &how).unwrap().makespan
+    };
+    let fast = on(1e5);
+    let device = fast.device(0);
+    let [m, n, k] = shape;
+    let whole = device::gemm::gemm(device, DType::Bf16, m, n, k / 2, device.sms).unwrap();
+    let c = device.costs;
+    let start = c.kernel_start.get() + whole.overhead;
+    let time = whole.seconds + whole.cold - whole.overhead;
+    assert_close(end(&fast), start + time, 1e-3);
+    let slow = on(20.0);
+    let bytes = (m / 2 * n * 2) as f64;
+    let told = start + f64::max(time / 2.0, whole.wave) + c.stream_flag.get();
+    let copy = c.copy_start.get() + 0.5 * US + bytes / (20.0 * GB);
+    let added = 2.0 * bytes / (1e6 * GB);
+    assert_close(end(&slow), told + copy + c.kernel_flag.get() + added, 1e-3);
+}

@@ -18,6 +18,7 @@ use crate::timeline::Timeline;
 use crate::topology::Topology;
 use crate::topology::paths::{PathChoice, with_path};
 use crate::units::Bytes;
+use crate::validate::tiling::tiling;
 
 /// Refuses element types that real GPUs are not asked for.
 ///
@@ -71,6 +72,7 @@ pub fn predict(
         },
         lowered: lowered.lowered(),
         record: true,
+        tiling: tiling(case.products, lowered.tile),
     };
     let timeline = sim::executed(&variant.prepared.schedule, topology, &how);
     timeline.map(Some).map_err(|error| {

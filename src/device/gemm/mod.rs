@@ -84,6 +84,16 @@ pub struct GemmTime {
 }
 
 impl GemmTime {
+    /// The same work by other tiles: `time` times as slow, in waves that are a share `wave` of it.
+    pub fn tiled(self, time: f64, wave: f64) -> Self {
+        let work = (self.seconds - self.overhead) * time;
+        Self {
+            seconds: self.overhead + work,
+            wave: work * wave,
+            ..self
+        }
+    }
+
     /// The same work, `factor` times as slow.
     fn slower(self, factor: f64) -> Self {
         Self {

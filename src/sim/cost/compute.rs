@@ -3,11 +3,12 @@
 use super::{Cost, Costs};
 use crate::device::DType;
 use crate::device::gemm::{GemmTime, gemm};
-use crate::schedule::{Compute, Launch, Slice, TaskId, Work};
-use crate::sim::SimError;
+use crate::schedule::{Compute, Launch, Slice, TaskId, Via, Work};
 use crate::sim::fluid::Usage;
 use crate::sim::machine::Way;
 use crate::sim::slabs::Slabs;
+use crate::sim::sums::Sums;
+use crate::sim::{Fused, Rows, SimError, Tiled, Tiling};
 
 /// What a kernel runs on.
 #[derive(Copy, Clone, Debug)]
@@ -101,6 +102,68 @@ impl Costs<'_> {
         Ok(sum)
     }
 
+    /// What a fused kernel's own tiles make of its time on so many SMs, where they are known.
+    pub fn tiled(
+        &self,
+        tasks: &[u32],
+        slabs: &Slabs,
+        sums: &Sums,
+        (gpu, sms): (u32, u32),
+    ) -> Option<Tiled> {
+        let Tiling { find, tile } = self.options.tiling?;
+        let (mut rows, mut shape): (Vec<Rows>, [u64; 3]) = Default::default();
+        for &task in tasks {
+            let [m, n, k] = self.gemm_shape(task)?;
+            if slabs.of(task).before > 0.0 {
+                shape[2] += k;
+                continue;
+            }
+            let deps = self.schedule.deps(TaskId(task));
+            let waits = deps.iter().any(|dep| dep.via == Via::KernelFlag);
+            rows.push(Rows {
+                rows: m,
+                // Rows that come in slabs begin with the first.
+                waits: waits && !slabs.of(task).is_part(),
+                adds: sums.adds(task),
+            });
+            shape = [shape[0] + m, n, k];
+        }
+        let fused = Fused {
+            device: self.device(gpu),
+            dtype: self.schedule.operator.dtype,
+            shape,
+            sms,
+            rows,
+        };
+        find(&fused, tile)
+    }
+
+    /// The time of a product that is a kernel of its own on so many SMs.
+    fn product_time(&self, gpu: u32, shape: [u64; 3], sms: u32) -> Result<GemmTime, SimError> {
+        let tiled = self.options.tiling.and_then(|Tiling { find, tile }| {
+            let rows = Rows {
+                rows: shape[0],
+                waits: false,
+                adds: false,
+            };
+            let fused = Fused {
+                device: self.device(gpu),
+                dtype: self.schedule.operator.dtype,
+                shape,
+                sms,
+                rows: vec![rows],
+            };
+            find(&fused, tile)
+        });
+        match tiled {
+            None => self.gemm_time(gpu, shape, sms),
+            Some(tiled) => {
+                let whole = self.gemm_time(gpu, shape, self.device(gpu).sms)?;
+                Ok(whole.tiled(tiled.time, tiled.wave))
+            }
+        }
+    }
+
     /// `[m, n, k]` of a GEMM task.
     pub fn gemm_shape(&self, task: u32) -> Option<[u64; 3]> {
         match self.schedule.tasks[task as usize].work {
@@ -145,7 +208,7 @@ impl Costs<'_> {
                     Some((whole, share)) => (*whole, share, 0.0),
                     None => {
                         let shape = [a.rows.len, b.cols.len, a.cols.len].map(u64::from);
-                        let mut time = self.gemm_time(gpu, shape, sms)?;
+                        let mut time = self.product_time(gpu, shape, sms)?;
                         if cold {
                             time.seconds += time.cold;
                         }

@@ -45,7 +45,7 @@ impl Engine<'_> {
                 self.one_ended(task, now);
             }
             Work::Compute(_) => {
-                if self.blocks_wait(task, now)? {
+                if self.blocks_wait(task, now)? || self.sum_waits(task, now) {
                     return Ok(());
                 }
                 let done = self.last_tile(task, now);
@@ -110,6 +110,10 @@ impl Engine<'_> {
                 continue;
             }
             let at = done + self.hand_off(task, step, via);
+            if self.graph.brings(place) {
+                self.sum_arrives(step, at, now);
+                continue;
+            }
             if step < self.graph.tasks {
                 let launch = self.schedule.tasks[step as usize].launch;
                 self.kernels.opens(step, launch, at);
