@@ -73,14 +73,16 @@ pub(super) fn slots(device: &mut Device) -> Vec<(String, Slot<'_>)> {
             all.push((name.to_owned(), Slot::Share(share)));
         }
     }
-    let (counts, (name, share)) = device.scatter.fields();
+    let (counts, shares) = device.scatter.fields();
     for (name, stated) in counts {
         if let Some(count) = stated {
             all.push((name.to_owned(), Slot::Count(count)));
         }
     }
-    if let Some(share) = share {
-        all.push((name.to_owned(), Slot::Share(share)));
+    for (name, stated) in shares {
+        if let Some(share) = stated {
+            all.push((name.to_owned(), Slot::Share(share)));
+        }
     }
     for (dtype, peak) in &mut device.peak {
         all.push((format!("compute.peak.{}", dtype.name()), Slot::Flops(peak)));
@@ -197,8 +199,9 @@ pub(super) fn optional() -> Vec<&'static str> {
         .into_iter()
         .chain(shares.map(|(name, _)| name));
     let mut scatter = Scatter::default();
-    let (counts, (share, _)) = scatter.fields();
-    let scatter = counts.map(|(name, _)| name).into_iter().chain([share]);
+    let (counts, shares) = scatter.fields();
+    let counts = counts.map(|(name, _)| name).into_iter();
+    let scatter = counts.chain(shares.map(|(name, _)| name));
     let all = costs.into_iter().chain(beside).chain(scatter);
     all.chain([LOADED, ACCUMULATE]).chain(UNALIGNED).collect()
 }

@@ -343,14 +343,16 @@ impl Device {
                 slot.get_or_insert(1.0);
             }
         }
-        let (counts, (share, of)) = self.scatter.fields();
+        let (counts, shares) = self.scatter.fields();
         for (name, slot) in counts {
             if named(name) {
                 slot.get_or_insert(1);
             }
         }
-        if named(share) {
-            of.get_or_insert(1.0);
+        for (name, slot) in shares {
+            if named(name) {
+                slot.get_or_insert(1.0);
+            }
         }
         if named(fields::LOADED) {
             self.gemm_loaded.get_or_insert(1.0);

@@ -2,7 +2,8 @@
 //!
 //! Such a GEMM divides its tiles among all its blocks beforehand. Blocks that find no SM begin when
 //! others leave theirs, and each takes the whole time T of the GEMM: begun at t on some SMs and at u on
-//! the rest it ends at max(t, u) + T, its first blocks leaving at t + T.
+//! the rest it ends at max(t, u) + T, its first blocks leaving at t + T. Blocks begin in clusters, and those
+//! that find no place for theirs beside a collective wait as well ([`Scatter`](crate::device::Scatter)).
 
 use super::engine::{Engine, Event};
 use super::pool::Request;
@@ -59,11 +60,17 @@ impl Engine<'_> {
         {
             self.kernels.waves.insert(task, gpu);
         }
-        if got == want {
+        // What was granted and fits no cluster stays granted, and begins with as many freed SMs.
+        let room = match want - got {
+            0 => self.room(gpu, got),
+            _ => got,
+        };
+        let waiting = want - room;
+        if waiting == 0 || self.kernels.pools[gpu as usize].free() >= waiting {
             return Ok(());
         }
         let late = Late {
-            first: got,
+            first: room,
             since: now,
             ended: false,
         };
@@ -71,10 +78,27 @@ impl Engine<'_> {
         // Never at once: it took all that were free.
         self.kernels.pools[gpu as usize].request(Request {
             who: task | LATE,
-            want: want - got,
+            want: waiting,
             fixed: true,
         });
         Ok(())
+    }
+
+    /// Of a GEMM's blocks with an SM each, those that begin beside the collectives on the GPU.
+    fn room(&self, gpu: u32, got: u32) -> u32 {
+        let scatter = self.costs.device(gpu).scatter;
+        if scatter.cluster.is_none() {
+            return got;
+        }
+        let collectives = self.holders(gpu, true);
+        let busy = collectives
+            .iter()
+            .map(|task| self.kernels.held(*task))
+            .sum();
+        match collectives.is_empty() {
+            true => got,
+            false => scatter.room(busy, got),
+        }
     }
 
     /// The blocks of a GEMM that waited begin on `got` SMs.

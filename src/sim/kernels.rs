@@ -255,7 +255,7 @@ impl Engine<'_> {
         }
         let gpu = self.costs.gpu(step);
         if let Work::Collective(id) = self.schedule.tasks[step as usize].work {
-            self.scatters(id, gpu, got);
+            self.scatters(id, step, (gpu, got));
         }
         let (want, fixed) = self.wanted(step, gpu)?;
         if self.whole_gemm(step).is_some() {

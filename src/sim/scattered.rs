@@ -1,24 +1,31 @@
-//! Collectives that begin on scattered SMs beside a GEMM ([`Scatter`](crate::device::Scatter)).
+//! Collectives and GEMMs that find SMs scattered ([`Scatter`](crate::device::Scatter)).
 //!
 //! With T the time of a collective by itself, α of it before its bytes flow, b a block's share of the
-//! rest, and t turns, the last block ends
+//! rest, and t turns, the last block of a collective that came second ends
 //!
 //! ```text
-//! start + t · (α + b·(T − α))        while the GEMM holds its SMs
-//! end of the GEMM + α + b·(T − α)    if it leaves them earlier, with the collective's last blocks waiting
+//! start + t · B                 B = α + b·(T − α), while the GEMM holds its SMs
+//! end of the GEMM + B           if it leaves them earlier, with the collective's last blocks waiting
 //! ```
 //!
 //! whichever is first. The turns are those of the member that has most, and the GEMM is the last of
-//! those that members wait for.
+//! those that members wait for. A GEMM that comes second has its last clusters wait for the
+//! collective ([`blocks`](super::blocks)).
+//!
+//! In streams, where both waited for the end of the same GEMM, the collective comes first on a GPU in a
+//! share p of runs, and what is simulated is the mean: a collective that has one turn only where it is first
+//! on all of n GPUs, pⁿ·T + (1 − pⁿ)·t·B, and a GEMM that ends p·T later. But where its last wave has room
+//! for what the late blocks leave, it ends no later.
 
 use rustc_hash::FxHashMap;
 use smallvec::SmallVec;
 
-use super::Streams;
 use super::cost::Cost;
 use super::engine::Engine;
 use super::fluid::FlowId;
+use super::{LaunchMode, SimError, Streams};
 use crate::schedule::{CollectiveId, Work};
+use crate::timeline::Cause;
 
 /// A collective whose blocks take turns.
 #[derive(Clone, Debug, Default)]
@@ -27,14 +34,19 @@ struct Turns {
     count: u32,
     /// GEMMs between whose blocks it began.
     behind: SmallVec<[u32; 4]>,
+    /// Those of them that might have come second.
+    racing: SmallVec<[u32; 4]>,
     /// Its flow, and what a block takes from its beginning on [s].
-    flow: Option<(FlowId, f64)>,
+    flow: Option<FlowId>,
+    block: f64,
 }
 
 /// The collectives whose blocks take turns.
 #[derive(Debug, Default)]
 pub(super) struct Scattered {
     all: FxHashMap<u32, Turns>,
+    /// GEMMs that may come second: how often, and how long the collective takes [s].
+    later: FxHashMap<u32, (f64, f64)>,
 }
 
 impl Scattered {
@@ -47,51 +59,105 @@ impl Scattered {
 }
 
 impl Engine<'_> {
-    /// A member of a collective has `got` SMs of a GPU.
-    pub fn scatters(&mut self, id: CollectiveId, gpu: u32, got: u32) {
+    /// Steps that hold SMs of a GPU and are GEMMs, or collectives, in order.
+    pub fn holders(&self, gpu: u32, collectives: bool) -> SmallVec<[u32; 4]> {
+        let mut found: SmallVec<[u32; 4]> = (self.kernels.held.keys().copied())
+            .filter(|&step| {
+                let Some(task) = self.schedule.tasks.get(step as usize) else {
+                    return false;
+                };
+                let collective = matches!(task.work, Work::Collective(_));
+                self.costs.gpu(step) == gpu
+                    && collective == collectives
+                    && (collective || self.whole_gemm(step).is_some())
+            })
+            .collect();
+        found.sort_unstable();
+        found
+    }
+
+    /// A member of a collective, this step, has `got` SMs of a GPU.
+    pub fn scatters(&mut self, id: CollectiveId, step: u32, (gpu, got): (u32, u32)) {
         let scatter = self.costs.device(gpu).scatter;
         let real = self.options.streams == Streams::PerGpu && self.options.terms.contention;
         if !real || scatter.cluster.is_none() {
             return;
         }
-        let gemm = |task: &u32| {
-            (*task as usize) < self.schedule.tasks.len()
-                && self.costs.gpu(*task) == gpu
-                && self.whole_gemm(*task).is_some()
-        };
-        let mut behind: SmallVec<[u32; 4]> =
-            self.kernels.held.keys().copied().filter(gemm).collect();
-        if behind.is_empty() {
-            return;
-        }
-        behind.sort_unstable();
+        let behind = self.holders(gpu, false);
         let busy = behind.iter().map(|task| self.kernels.held(*task)).sum();
         let turns = scatter.turns(busy, got);
-        if turns < 2 {
+        if behind.is_empty() || turns < 2 {
             return;
+        }
+        let cause = self.spans[step as usize].cause;
+        let mut racing = SmallVec::<[u32; 4]>::new();
+        if self.options.launch == LaunchMode::Stream && matches!(cause, Cause::Task(_)) {
+            let alike = |task: &&u32| self.spans[**task as usize].cause == cause;
+            racing.extend(behind.iter().filter(alike).copied());
         }
         let all = self.scattered.all.entry(id.index() as u32).or_default();
         all.count = all.count.max(turns);
         all.behind.extend(behind);
+        all.racing.extend(racing);
     }
 
-    /// The cost of a collective whose `cost` by itself is this.
-    pub fn in_turns(&self, task: u32, mut cost: Cost) -> Cost {
-        if let Work::Collective(id) = self.schedule.tasks[task as usize].work
-            && let Some(turns) = self.scattered.all.get(&(id.index() as u32))
-        {
-            let flowing = cost.work / self.alone(cost.bound);
-            let share = self.costs.device(self.costs.gpu(task)).scatter.share;
-            let block = cost.alpha + flowing * share.unwrap_or(1.0);
+    /// By how much a GEMM ends later whose last blocks begin so much later \[s\].
+    fn waves(&self, task: u32, later: f64) -> Result<f64, SimError> {
+        let (gpu, blocks) = (self.costs.gpu(task), self.kernels.held(task));
+        let Some(shape) = self.whole_gemm(task).filter(|_| blocks > 0) else {
+            return Ok(0.0);
+        };
+        let tiles = self.costs.gemm_tiles(gpu, shape, blocks)?.max(1);
+        let waves = tiles.div_ceil(blocks);
+        let scatter = self.costs.device(gpu).scatter;
+        let late = blocks - scatter.room(self.costs.device(gpu).library.sms, blocks);
+        match waves * blocks - tiles >= late {
+            true => Ok(0.0),
+            false => Ok(later),
+        }
+    }
+
+    /// All members of a collective have their SMs; `cost` is its own by itself.
+    pub fn races(&mut self, id: CollectiveId, task: u32, cost: &Cost) {
+        let Some(turns) = self.scattered.all.get(&(id.index() as u32)) else {
+            return;
+        };
+        let p = self.costs.device(self.costs.gpu(task)).scatter.first;
+        let time = cost.alpha + cost.work / self.alone(cost.bound);
+        for &gemm in &turns.racing {
+            self.scattered.later.insert(gemm, (p.unwrap_or(0.0), time));
+        }
+    }
+
+    /// The cost of a task whose own is this: of a collective in turns, or of a GEMM that ends later.
+    pub fn in_turns(&mut self, task: u32, mut cost: Cost) -> Result<Cost, SimError> {
+        if let Some((p, time)) = self.scattered.later.remove(&task) {
+            let more = p * self.waves(task, time)?;
+            let time = cost.work / self.alone(cost.bound) + more;
+            cost.bound = cost.bound.min(cost.work / time);
+        }
+        let Work::Collective(id) = self.schedule.tasks[task as usize].work else {
+            return Ok(cost);
+        };
+        let members = self.schedule.collectives[id.index()].members.len();
+        let time = cost.work / self.alone(cost.bound);
+        let scatter = self.costs.device(self.costs.gpu(task)).scatter;
+        if let Some(turns) = self.scattered.all.get_mut(&(id.index() as u32)) {
+            turns.block = cost.alpha + time * scatter.share.unwrap_or(1.0);
+            let first = match turns.racing.is_empty() {
+                true => 0.0,
+                false => scatter.first.unwrap_or(0.0).powi(members as i32),
+            };
             let count = if turns.behind.is_empty() {
                 1
             } else {
                 turns.count
             };
-            let rest = f64::from(count) * block - cost.alpha;
-            cost.bound = cost.bound.min(cost.work / rest);
+            let second = f64::from(count) * turns.block;
+            let mean = first * (cost.alpha + time) + (1.0 - first) * second;
+            cost.bound = cost.bound.min(cost.work / (mean - cost.alpha));
         }
-        cost
+        Ok(cost)
     }
 
     /// The rate of a flow of the current `usages` by itself.
@@ -102,12 +168,11 @@ impl Engine<'_> {
     }
 
     /// The flow of a collective begins.
-    pub fn turns_flow(&mut self, task: u32, flow: FlowId, cost: &Cost) {
+    pub fn turns_flow(&mut self, task: u32, flow: FlowId) {
         if let Work::Collective(id) = self.schedule.tasks[task as usize].work
             && let Some(turns) = self.scattered.all.get_mut(&(id.index() as u32))
         {
-            let all = cost.alpha + cost.work / cost.bound;
-            turns.flow = Some((flow, all / f64::from(turns.count.max(1))));
+            turns.flow = Some(flow);
         }
     }
 
@@ -119,9 +184,9 @@ impl Engine<'_> {
             turns.behind.retain(|task| *task != gemm);
             if turns.behind.is_empty()
                 && before > 0
-                && let Some((flow, block)) = turns.flow
+                && let Some(flow) = turns.flow
             {
-                sooner.push((flow, block));
+                sooner.push((flow, turns.block));
             }
         }
         for (flow, block) in sooner {

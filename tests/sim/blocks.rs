@@ -51,7 +51,7 @@ fn late_blocks_take_a_whole_time_of_their_own() {
 }
 
 /// First reduce-scatter of `interdecom:d=2` beside the second GEMM: (its start, its end, the GEMM's end).
-fn reduced(k: u64, scatter: Scatter) -> (f64, f64, f64) {
+fn reduced([m, n, k]: [u64; 3], scatter: Scatter) -> (f64, f64, f64) {
     let mut device = device::load("h200").unwrap();
     device.library.sms = 24;
     device.scatter = scatter;
@@ -59,7 +59,7 @@ fn reduced(k: u64, scatter: Scatter) -> (f64, f64, f64) {
     let gpus = b.gpus(2);
     b.link(gpus[0], gpus[1], "nvlink", 400.0 * GB, 0.5 * US);
     let topology = b.build();
-    let operator = Operator::gemm(Kind::GemmRs, 8192, 8192, k, 2, DType::Bf16).unwrap();
+    let operator = Operator::gemm(Kind::GemmRs, m, n, k, 2, DType::Bf16).unwrap();
     let choice = strategy::parse("interdecom:d=2").unwrap();
     let schedule = choice.build(&operator, &topology, &[0, 1]).unwrap();
     let timeline = executed(&schedule, &topology, &Executed::default()).unwrap();
@@ -71,34 +71,63 @@ fn reduced(k: u64, scatter: Scatter) -> (f64, f64, f64) {
     (of(1, 0).start, of(1, 0).end, of(0, 1).end)
 }
 
-/// 27 of 32 places are the GEMM's, and five are left for six clusters: with b of the time T − α for a
-/// block and α before its bytes flow, it takes 2·(α + b·(T − α)), or α + b·(T − α) from the GEMM's end on.
+/// Before the bytes of a reduce-scatter flow.
+fn alpha() -> f64 {
+    let device = device::load("h200").unwrap();
+    let library = device.library;
+    device.costs.kernel_start.get() + library.base.get() + library.step.get() + 0.5 * US
+}
+
+const SHARE: f64 = 0.8;
+
+/// 27 of 32 places are the GEMM's, and five are left for six clusters.
+const PAIR: Scatter = Scatter {
+    cluster: Some(4),
+    places: Some(32),
+    share: Some(SHARE),
+    first: None,
+};
+
+/// With b of the time T − α for a block and α before its bytes flow, a collective in two turns takes
+/// 2·(α + b·(T − α)), or α + b·(T − α) from the GEMM's end on.
 #[test]
 fn clusters_that_find_no_place_follow_in_turns() {
-    let share = 0.8;
-    let scatter = Scatter {
-        cluster: Some(4),
-        places: Some(32),
-        share: Some(share),
-    };
-    let costs = device::load("h200").unwrap();
-    let alpha = costs.costs.kernel_start.get()
-        + costs.library.base.get()
-        + costs.library.step.get()
-        + 0.5 * US;
     for k in [16_384, 256] {
-        let (start, end, _) = reduced(k, Scatter::default());
-        let block = alpha + share * (end - start - alpha);
-        let (start, end, gemm) = reduced(k, scatter);
+        let shape = [8192, 8192, k];
+        let (start, whole, _) = reduced(shape, Scatter::default());
+        let block = alpha() + SHARE * (whole - start - alpha());
+        let (start, end, gemm) = reduced(shape, PAIR);
         let expected = (start + 2.0 * block).min(gemm + block);
         assert_eq!(gemm < start + block, k == 256, "both cases are met");
         assert_close(end - start, expected - start, 1e-6);
         // With one place more all begin at once.
         let more = Scatter {
             places: Some(33),
-            ..scatter
+            ..PAIR
         };
-        let (_, whole, _) = reduced(k, Scatter::default());
-        assert_close(reduced(k, more).1, whole, 1e-12);
+        assert_close(reduced(shape, more).1, whole, 1e-12);
+    }
+}
+
+/// A collective that is first on one GPU in p of all runs, on both in p², takes T then and two turns
+/// else; the GEMM ends p·T later, unless its last wave has room for what twelve late blocks leave.
+#[test]
+fn in_streams_the_mean_of_both_orders_is_simulated() {
+    let p: f64 = 0.6;
+    let first = Scatter {
+        first: Some(p),
+        ..PAIR
+    };
+    // 1,024 and 108 tiles on 108 SMs.
+    for (shape, later) in [([8192, 8192, 16_384], false), ([13_824, 512, 65_536], true)] {
+        let (start, whole, _) = reduced(shape, Scatter::default());
+        let (time, block) = (whole - start, alpha() + SHARE * (whole - start - alpha()));
+        let (_, _, gemm) = reduced(shape, PAIR);
+        let (start, end, late) = reduced(shape, first);
+        let mean = p * p * time + (1.0 - p * p) * 2.0 * block;
+        assert!(late > start + mean, "the GEMM outlasts it");
+        assert_close(end - start, mean, 1e-6);
+        let expected = if later { p * time } else { 0.0 };
+        assert!((late - gemm - expected).abs() < 1e-6 * gemm, "{shape:?}");
     }
 }

@@ -186,6 +186,11 @@ fn scatter(facts: &Facts) -> Vec<Field> {
     let share = mean(&blocks).map(|block| block.map(|block| block.clamp(f64::MIN_POSITIVE, 1.0)));
     let fields = [
         (
+            "first",
+            get("race.first"),
+            "rounds in which a collective comes before a GEMM that becomes ready with it, on a GPU",
+        ),
+        (
             "cluster",
             get("margin.cluster"),
             "blocks of a collective that begin together, as its launch says",

@@ -67,7 +67,7 @@ fn run(lab: &Lab<'_>, book: &Book<'_>) -> Result<(), GpuError> {
     let scatter = Scatter {
         cluster: Some(cluster),
         places: Some(places),
-        share: None,
+        ..Scatter::default()
     };
     for more in MORE {
         let sms = lab.units[0].gpu.attributes().sms;

@@ -31,6 +31,8 @@ pub const SECTION: Section = Section {
 
 /// Bytes of a member's part.
 const SIZES: [u64; 3] = [64 << 10, 512 << 10, 8 << 20];
+/// Ends that differ by less are alike.
+const ALIKE: f64 = 1.1;
 /// GEMMs: the first, and the one that races.
 const FIRST: [u64; 3] = [1024, 4096, 4096];
 const SECOND: [u64; 3] = [2048, 8192, 4096];
@@ -60,6 +62,7 @@ fn run(lab: &Lab<'_>, book: &Book<'_>) -> Result<(), GpuError> {
             )
         })
         .collect::<Result<Vec<_>, _>>()?;
+    let mut firsts = Vec::new();
     for each in SIZES {
         let ways = [
             ("all-gather", Way::Gather, &whole),
@@ -79,11 +82,41 @@ fn run(lab: &Lab<'_>, book: &Book<'_>) -> Result<(), GpuError> {
                     name,
                     each,
                 };
-                case.measure(book, in_graph)?;
+                let ends = case.measure(book, in_graph)?;
+                if way == Way::Fewer && !in_graph {
+                    firsts.extend(early(&ends));
+                }
             }
         }
     }
+    if !firsts.is_empty() {
+        // First on all GPUs, which are independent.
+        let all = firsts.iter().filter(|first| **first).count() as f64 / firsts.len() as f64;
+        let share = all.powf(1.0 / lab.units.len() as f64);
+        book.fact("race.first", Some(Estimate::exact(share, firsts.len())));
+    }
     Ok(())
+}
+
+/// By round: whether the collective came first on all GPUs, told by which half of the range its last end
+/// lies in; nothing where all rounds ended alike.
+fn early(ends: &[Vec<f64>]) -> Vec<bool> {
+    let rounds = ends.iter().map(Vec::len).min().unwrap_or(0);
+    let last: Vec<f64> = (0..rounds)
+        .map(|round| {
+            ends.iter()
+                .fold(0.0, |last: f64, ends| last.max(ends[round]))
+        })
+        .collect();
+    let (least, most) = last
+        .iter()
+        .fold((f64::INFINITY, 0.0), |(least, most): (f64, f64), &end| {
+            (least.min(end), most.max(end))
+        });
+    if most < ALIKE * least {
+        return Vec::new();
+    }
+    last.iter().map(|end| 2.0 * end < least + most).collect()
 }
 
 struct Case<'a> {
@@ -97,7 +130,8 @@ struct Case<'a> {
 }
 
 impl Case<'_> {
-    fn measure(&self, book: &Book<'_>, in_graph: bool) -> Result<(), GpuError> {
+    /// When the collective ended on each GPU, by round.
+    fn measure(&self, book: &Book<'_>, in_graph: bool) -> Result<Vec<Vec<f64>>, GpuError> {
         let lab = self.lab;
         let signals = (lab.units.iter())
             .map(|unit| Event::new(&unit.gpu, false))
@@ -145,7 +179,7 @@ impl Case<'_> {
             book.times(&format!("{name} GEMM ends on {g}"), self.each as f64, ends);
         }
         book.fact(&format!("{name}.{}", self.each), Estimate::median(&ends[0]));
-        Ok(())
+        Ok(ends)
     }
 
     fn steps(&self, signals: &[Event], in_graph: bool) -> Result<(), GpuError> {
@@ -218,5 +252,18 @@ impl Case<'_> {
         let ready = graph?.instantiate()?;
         ready.upload(origin)?;
         Ok(ready)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn who_was_first_is_told_by_the_last_end() {
+        let ends = [vec![1.0, 1.9, 1.1, 1.0], vec![1.1, 2.0, 1.0, 2.0]];
+        assert_eq!(early(&ends), [true, false, true, false]);
+        assert!(early(&[vec![1.0, 1.05], vec![1.02, 1.0]]).is_empty());
+        assert!(early(&[]).is_empty());
     }
 }
