@@ -50,10 +50,6 @@ pub(super) trait Pipeline: Copy {
     /// [`Stage`]. Of several chains of one resource the longest counts.
     #[must_use]
     fn with(self, resource: &'static str, before: f64, work: f64, count: f64, after: f64) -> Self;
-
-    /// What there is so far, `after` aside, is the same for every number of pieces of a shard.
-    #[must_use]
-    fn settled(self, after: f64) -> Self;
 }
 
 /// Most resources of one form.
@@ -109,10 +105,6 @@ impl Pipeline for Form {
         }
         self
     }
-
-    fn settled(self, _: f64) -> Self {
-        self
-    }
 }
 
 impl Form {
@@ -140,8 +132,6 @@ impl Form {
 pub(super) struct Longest {
     /// The longest chain \[s\].
     pub seconds: f64,
-    /// The longest of those that do not depend on the pieces of a shard \[s\].
-    pub floor: f64,
     pub steps: f64,
 }
 
@@ -150,7 +140,6 @@ impl Pipeline for Longest {
     fn new(steps: f64) -> Self {
         Self {
             seconds: 0.0,
-            floor: 0.0,
             steps,
         }
     }
@@ -159,14 +148,6 @@ impl Pipeline for Longest {
     fn with(self, _: &'static str, before: f64, work: f64, _: f64, after: f64) -> Self {
         Self {
             seconds: greater(self.seconds, before + work + after),
-            ..self
-        }
-    }
-
-    #[inline]
-    fn settled(self, after: f64) -> Self {
-        Self {
-            floor: self.seconds - after,
             ..self
         }
     }

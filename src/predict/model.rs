@@ -74,8 +74,9 @@ pub(super) struct Model<'a> {
     pub net: &'a Network,
     /// GEMM times of the operator's columns and depth; `None` for a bare collective.
     column: Option<&'a Column<'a>>,
-    /// The unsplit GEMM.
+    /// The unsplit GEMM, and its arithmetic without corrections \[s\].
     pub whole: GemmTime,
+    arithmetic: f64,
     pub case: Case,
     /// A rank's part of the message \[bytes\].
     pub shard: f64,
@@ -102,11 +103,16 @@ impl<'a> Model<'a> {
         case: Case,
     ) -> Self {
         let [m, ..] = case.gemm;
+        let (whole, arithmetic) = match column {
+            Some(column) => column.time_and_arithmetic(m),
+            None => Default::default(),
+        };
         Self {
             site,
             net,
             column,
-            whole: column.map_or_else(GemmTime::default, |column| column.time(m)),
+            whole,
+            arithmetic,
             case,
             shard: case.message * site.part,
         }
@@ -145,5 +151,14 @@ impl<'a> Model<'a> {
                 moved: 0.0,
             },
         }
+    }
+
+    /// For pieces of so many rows: how much longer GEMMs take than [`Self::least`] says at least, and
+    /// the least arithmetic of all of them \[s\]; `None` where nothing more is known.
+    #[inline(always)]
+    pub fn pieces(&self, rows: u64) -> Option<(f64, f64)> {
+        let column = self.column.filter(|_| self.site.terms.gemm_curve)?;
+        let [factor, ratio] = column.correction(rows)?;
+        Some((ratio, self.arithmetic * factor))
     }
 }

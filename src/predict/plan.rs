@@ -2,10 +2,8 @@
 //! the constants of its closed form.
 
 use super::Terms;
-use super::closed::fusion::Kernel;
-use super::closed::fusion_alltoall::{self, AllToAll};
-use super::closed::fusion_double_ring;
-use super::closed::fusion_ring::{self, Rings};
+use super::closed::fusion::Quick;
+use super::closed::{fusion_alltoall, fusion_double_ring, fusion_ring};
 use super::form::Longest;
 use super::machine::{Machine, shard_pieces};
 use super::model::{Model, Setting};
@@ -22,28 +20,18 @@ pub(super) struct Candidate {
     pub pick: Pick,
     /// By pieces of a shard; one for what the number of pieces is worked out for.
     pub offers: Vec<Offer>,
-    /// Whether their overheads are the same, so that the time is convex in the pieces of a shard.
-    pub convex: bool,
 }
 
 /// A setting with its closed form and its fitted overhead.
 #[derive(Clone, Debug)]
 pub(super) struct Offer {
     pub setting: Setting,
-    form: Prepared,
+    /// Of a fusion its chains.
+    pub fused: Option<Quick>,
     /// Rows that a shard needs.
     pub rows: u64,
     pub alpha: f64,
     pub beta: f64,
-}
-
-/// A closed form without its shape.
-#[derive(Clone, Debug)]
-enum Prepared {
-    Sequential,
-    InterDecom,
-    Rings(Rings),
-    AllToAll(AllToAll),
 }
 
 /// All candidates on one kind of GPU.
@@ -56,16 +44,15 @@ pub(super) struct Plan {
     pub candidates: Vec<Candidate>,
 }
 
-impl Prepared {
-    fn new(pick: Pick, site: &Site, net: &Network, setting: Setting) -> Option<Self> {
-        Some(match pick {
-            Pick::Sequential => Self::Sequential,
-            Pick::InterDecom(_) => Self::InterDecom,
-            Pick::FusionRing(_) => Self::Rings(fusion_ring::new(site, net, setting)),
-            Pick::FusionDoubleRing(_) => Self::Rings(fusion_double_ring::new(site, net, setting)?),
-            Pick::FusionAllToAll(_) => Self::AllToAll(fusion_alltoall::new(site, net, setting)?),
-        })
-    }
+/// The chains of a fusion, or why there is no such candidate.
+fn fused(pick: Pick, site: &Site, net: &Network, setting: Setting) -> Option<Option<Quick>> {
+    let fusion = match pick {
+        Pick::Sequential | Pick::InterDecom(_) => return Some(None),
+        Pick::FusionRing(_) => fusion_ring::new(site, net, setting),
+        Pick::FusionDoubleRing(_) => fusion_double_ring::new(site, net, setting)?,
+        Pick::FusionAllToAll(_) => fusion_alltoall::new(site, net, setting)?,
+    };
+    Some(Some(Quick::new(&fusion)))
 }
 
 impl Plan {
@@ -82,7 +69,7 @@ impl Plan {
                 let overhead = found.filter(|_| terms.overhead);
                 Some(Offer {
                     setting,
-                    form: Prepared::new(pick, &site, net, setting)?,
+                    fused: fused(pick, &site, net, setting)?,
                     rows: shard_pieces(choice.strategy().name(), setting),
                     alpha: overhead.map_or(0.0, |o| o.alpha),
                     beta: overhead.map_or(0.0, |o| o.beta),
@@ -113,12 +100,7 @@ impl Candidate {
     /// `None` without settings.
     fn new(pick: Pick, mut offers: Vec<Offer>) -> Option<Self> {
         offers.sort_by_key(|offer| offer.setting.chunks);
-        let same = |two: &[Offer]| (two[0].alpha, two[0].beta) == (two[1].alpha, two[1].beta);
-        (!offers.is_empty()).then(|| Self {
-            pick,
-            convex: offers.windows(2).all(same),
-            offers,
-        })
+        (!offers.is_empty()).then_some(Self { pick, offers })
     }
 }
 
@@ -127,24 +109,5 @@ impl Offer {
     #[inline]
     pub fn seconds(&self, model: &Model<'_>, form: Longest) -> f64 {
         form.seconds + form.steps * (self.alpha + self.beta * model.case.message)
-    }
-
-    /// What is known at once: a fusion takes no less, the fitted overhead aside \[s\].
-    #[inline(always)]
-    pub fn least(&self, kernel: &Kernel) -> f64 {
-        match &self.form {
-            Prepared::AllToAll(all) => all.least(kernel),
-            Prepared::Rings(_) | Prepared::Sequential | Prepared::InterDecom => 0.0,
-        }
-    }
-
-    /// A fusion with its shape; `None` for another strategy.
-    #[inline(always)]
-    pub fn fused(&self, kernel: &Kernel) -> Option<Longest> {
-        match &self.form {
-            Prepared::Rings(rings) => Some(rings.form(kernel)),
-            Prepared::AllToAll(all) => Some(all.form(kernel)),
-            Prepared::Sequential | Prepared::InterDecom => None,
-        }
     }
 }

@@ -5,21 +5,18 @@
 //! d* = √(C/A) and at those others whose bound says that they could be better still, and takes the
 //! least: O(1), and no memory is allocated.
 //!
-//! A fusion in c pieces of every shard is a pipeline as a decomposition is: each of its chains is
-//! A·c + B + C/c, with A the fixed cost of a copy and C what the first or last piece leaves open. So
-//! the time is convex in c, and the numbers of pieces that comparisons try are evaluated until it
-//! rises, or is that of the kernel's tiles or of the memory, which no number of pieces changes.
+//! A fusion in one setting is a few linear functions of what the shape adds (`chains`), of which the
+//! greatest counts.
 
 use super::Terms;
 use super::closed::fusion::Kernel;
 use super::closed::{interdecom, sequential};
 use super::decomposition::MOST_PIECES;
-use super::form::greater;
 use super::machine::Machine;
 use super::model::{Case, Model, Setting};
 use super::parameters::Parameters;
 use super::pick::Pick;
-use super::plan::{Candidate, Offer, Plan};
+use super::plan::{Offer, Plan};
 use crate::device::DType;
 use crate::operator::{Kind, Operator, Shape};
 
@@ -95,10 +92,10 @@ impl Selector {
             return selection;
         }
         let case = Case::new(&operator);
-        let column = |plan: &Plan| case.column(self.machine.gpus[plan.gpu].curve(self.dtype));
+        let curve = |plan: &Plan| self.machine.gpus[plan.gpu].curve(self.dtype);
         // On unlike GPUs the slowest counts, and the unsplit GEMM says which.
         let seconds = |plan: &Plan| {
-            let column = column(plan);
+            let column = case.column(curve(plan));
             Model::new(&plan.site, net, column.as_ref(), case)
                 .whole
                 .seconds
@@ -113,8 +110,12 @@ impl Selector {
                 }
             }),
         };
-        let column = column(plan);
-        let model = Model::new(&plan.site, net, column.as_ref(), case);
+        let Some(curve) = curve(plan) else {
+            return selection;
+        };
+        let [_, n, k] = case.gemm;
+        let column = curve.at(n, k);
+        let model = Model::new(&plan.site, net, Some(&column), case);
         self.consider(plan, &model, m, &mut selection);
         // One launch of everything delays all alike.
         selection.seconds += plan.launch;
@@ -128,7 +129,7 @@ impl Selector {
     /// All candidates that the rows suffice for.
     #[inline(always)]
     fn consider(&self, plan: &Plan, model: &Model<'_>, m: u64, selection: &mut Selection) {
-        let kernel = Kernel::new(model);
+        let kernel = Kernel::new(model).busy();
         let ranks = u64::from(plan.site.n.max(1));
         let (shard, left) = (m / ranks, m % ranks);
         let shard = if left == 0 { shard } else { 0 };
@@ -142,7 +143,7 @@ impl Selector {
                     let rows = if whole { m } else { shard };
                     self.pieces(model, rows, offer, selection)
                 }
-                (_, offers) => fused(candidate, offers, model, &kernel, shard, selection),
+                (_, offers) => fused(offers, model, &kernel, shard, selection.limit()),
             };
             if let Some((pieces, time)) = found {
                 selection.add(candidate.pick.with(pieces), time);
@@ -176,6 +177,10 @@ impl Selector {
             return None;
         }
         let mut consider = |d: u32, limit: &mut f64| -> Option<()> {
+            let piece = (f64::from(d), model.case.gemm[0] / u64::from(d));
+            if bound.exceeds(model, piece, *limit) {
+                return Some(());
+            }
             let time = offer.seconds(model, interdecom::form(model, setting(d))?);
             if time < *limit {
                 (best, *limit) = (Some((d, time)), time);
@@ -200,33 +205,26 @@ impl Selector {
     }
 }
 
-/// The best setting of a fusion: whatever a shard's rows suffice for, until no other can be better
-/// than the best, or than the second best strategy so far.
+/// The best setting of a fusion among those that a shard's rows suffice for, if it is better than the
+/// second best strategy so far.
+#[inline(always)]
 fn fused(
-    candidate: &Candidate,
     offers: &[Offer],
     model: &Model<'_>,
     kernel: &Kernel,
     shard: u64,
-    selection: &Selection,
+    mut limit: f64,
 ) -> Option<(u32, f64)> {
-    let mut best: Option<(u32, f64)> = None;
-    let (mut floor, mut steps, mut limit) = (0.0, 0.0, selection.limit());
-    for offer in offers {
-        let step = offer.alpha + offer.beta * model.case.message;
-        let least = greater(floor, offer.least(kernel)) * (1.0 - 1e-12);
-        if shard < offer.rows || least + steps * step >= limit {
+    let mut best = None;
+    for offer in offers.iter().filter(|offer| shard >= offer.rows) {
+        let Some(quick) = &offer.fused else {
             continue;
-        }
-        let longest = offer.fused(kernel)?;
-        let time = longest.seconds + longest.steps * step;
-        (floor, steps) = (greater(floor, longest.floor), longest.steps);
-        if best.is_none_or(|(_, least)| time < least) {
-            best = Some((offer.setting.chunks, time));
-            limit = if time < limit { time } else { limit };
-        } else if candidate.convex {
-            // From here on it rises.
-            break;
+        };
+        let more = quick.steps * (offer.alpha + offer.beta * model.case.message);
+        let seconds = quick.seconds(kernel, limit - more) + more;
+        if seconds < limit {
+            limit = seconds;
+            best = Some((offer.setting.chunks, limit));
         }
     }
     best

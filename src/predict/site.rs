@@ -151,7 +151,7 @@ impl Site {
     }
 
     /// The library's collective of `message` bytes (nccl-tests' size).
-    #[inline]
+    #[inline(always)]
     pub fn library(&self, message: f64) -> Option<Collective> {
         let line = self.library.as_ref()?;
         Some(Collective {

@@ -21,21 +21,55 @@ pub(super) fn sorted(mut points: Vec<MeasuredGemm>) -> Vec<MeasuredGemm> {
     points
 }
 
-/// Most rows of columns that are blended.
-pub(super) const MOST_ROWS: usize = 8;
+/// Most rows of columns that are blended, and most columns side by side.
+const MOST_ROWS: usize = 8;
+const MOST_PAIRS: usize = 4;
+/// The least squared distance: a column that is no further has all the weight there is.
+const NONE: f64 = 1e-290;
 
 /// The points of one type as columns on common rows: between its own rows a column's factor is
 /// linear in log m, so that further rows change nothing.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Columns {
-    /// ln m, ascending; at most [`MOST_ROWS`] unless there are `many`.
-    rows: Vec<f64>,
+    /// Two side by side.
+    pairs: Vec<Pair>,
+    /// Ascending; infinite beyond the last.
+    rows: [f64; MOST_ROWS],
+    /// By the number of rows below.
+    spans: [Span; MOST_ROWS + 1],
+    /// More rows or columns than that: they are not blended.
     many: bool,
-    /// (ln k, ln n, factor at each row and 1 beyond).
-    columns: Vec<(f64, f64, [f64; MOST_ROWS])>,
     /// The least factor there is: 1 or below.
     least: f64,
     ln: Ln,
+}
+
+/// Two columns.
+#[derive(Clone, Debug)]
+struct Pair {
+    ln_k: [f64; 2],
+    ln_n: [f64; 2],
+    /// The factors at both ends of every span, one after another, and the least of them.
+    factors: [[f64; 2]; MOST_ROWS + 2],
+    least: [f64; 2],
+}
+
+/// Between two rows, or beyond the last ones on one.
+#[derive(Copy, Clone, Debug, Default)]
+struct Span {
+    /// ln of the first, and the inverse of what is between both.
+    from: f64,
+    per: f64,
+}
+
+/// The weights of columns in the factor for one (n, k).
+#[derive(Clone, Debug)]
+pub(super) struct Blend {
+    weights: [[f64; 2]; MOST_PAIRS],
+    /// The inverse of their sum and the bare model's.
+    per_weight: f64,
+    /// The factor is no less, whatever m.
+    pub least: f64,
 }
 
 impl Columns {
@@ -45,26 +79,55 @@ impl Columns {
         let mut rows: Vec<u64> = points.iter().filter(of).map(|point| point.m).collect();
         rows.sort_unstable();
         rows.dedup();
-        let ln = Ln::default();
-        let columns = points
+        let columns: Vec<&[MeasuredGemm]> = points
             .chunk_by(|a, b| (a.dtype, a.k, a.n) == (b.dtype, b.k, b.n))
             .filter(|column| of(&&column[0]))
-            .map(|column| {
-                let mut factors = [1.0; MOST_ROWS];
-                for (factor, m) in factors.iter_mut().zip(&rows) {
-                    *factor = along(column, *m as f64);
-                }
-                let (k, n) = (column[0].k as f64, column[0].n as f64);
-                (ln.of(k), ln.of(n), factors)
-            });
+            .collect();
         let factors = points.iter().filter(of).map(|point| point.correction);
-        Self {
-            columns: columns.collect(),
-            many: rows.len() > MOST_ROWS,
+        let mut all = Self {
+            many: rows.len() > MOST_ROWS || columns.len() > 2 * MOST_PAIRS,
             least: factors.fold(1.0, f64::min),
-            rows: rows.into_iter().map(|m| ln.of(m as f64)).collect(),
-            ln,
+            rows: [f64::INFINITY; MOST_ROWS],
+            ..Self::default()
+        };
+        if all.many || rows.is_empty() {
+            return all;
         }
+        for (row, m) in all.rows.iter_mut().zip(&rows) {
+            *row = *m as f64;
+        }
+        let last = rows.len() - 1;
+        for (below, span) in all.spans.iter_mut().enumerate() {
+            let ends = [below.saturating_sub(1).min(last), below.min(last)];
+            let [from, to] = ends.map(|row| all.ln.of(rows[row] as f64));
+            *span = Span {
+                from,
+                per: if from < to { 1.0 / (to - from) } else { 0.0 },
+            };
+        }
+        let pair = |two: &[&[MeasuredGemm]]| {
+            let column = |place: usize| two.get(place).map(|column| (column, column[0]));
+            let both = |of: &dyn Fn(&[MeasuredGemm], MeasuredGemm) -> f64, none: f64| {
+                [0, 1].map(|place| column(place).map_or(none, |(all, first)| of(all, first)))
+            };
+            let factor = |column: &[MeasuredGemm], row: usize| along(column, rows[row] as f64);
+            let least = |column: &[MeasuredGemm], _| {
+                let factors = (0..=last).map(|row| factor(column, row));
+                factors.fold(f64::INFINITY, f64::min)
+            };
+            // What is not there is infinitely far.
+            Pair {
+                ln_k: both(&|_, first| all.ln.of(first.k as f64), f64::INFINITY),
+                ln_n: both(&|_, first| all.ln.of(first.n as f64), f64::INFINITY),
+                factors: std::array::from_fn(|end| {
+                    let row = end.saturating_sub(1).min(last);
+                    both(&|column, _| factor(column, row), 1.0)
+                }),
+                least: both(&least, 1.0),
+            }
+        };
+        all.pairs = columns.chunks(2).map(pair).collect();
+        all
     }
 
     /// The least factor there is: 1 or below.
@@ -72,58 +135,53 @@ impl Columns {
         self.least
     }
 
-    /// The least of blended factors.
+    /// The columns' weights for a (n, k); `None` where there are too many of them or their rows.
     #[inline]
-    pub fn least_of(&self, factors: &[f64; MOST_ROWS]) -> f64 {
-        match self.rows.is_empty() {
-            true => 1.0,
-            false => factors
-                .iter()
-                .fold(factors[0], |a, &b| if b < a { b } else { a }),
-        }
-    }
-
-    /// The factors at the rows for a (n, k); `None` where there are too many rows.
-    #[inline]
-    pub fn blend(&self, n: f64, k: f64) -> Option<[f64; MOST_ROWS]> {
-        if self.columns.is_empty() || self.many {
-            return (!self.many).then_some([1.0; MOST_ROWS]);
+    pub fn blend(&self, n: f64, k: f64) -> Option<Blend> {
+        let mut blend = Blend {
+            weights: [[0.0; 2]; MOST_PAIRS],
+            per_weight: 1.0 / PRIOR,
+            least: 1.0,
+        };
+        if self.pairs.is_empty() {
+            return (!self.many).then_some(blend);
         }
         let (ln_k, ln_n) = (self.ln.of(k), self.ln.of(n));
-        let mut weights = PRIOR;
-        let mut factors = [PRIOR; MOST_ROWS];
-        for (at_k, at_n, column) in &self.columns {
-            let (far_k, far_n) = (at_k - ln_k, at_n - ln_n);
-            let distance = far_k * far_k + far_n * far_n;
-            if distance == 0.0 {
-                return Some(*column);
-            }
-            let weight = 1.0 / distance;
-            weights += weight;
-            for (sum, factor) in factors.iter_mut().zip(column) {
-                *sum += factor * weight;
+        let (mut weights, mut least) = ([0.0; 2], [0.0; 2]);
+        for (pair, own) in self.pairs.iter().zip(&mut blend.weights) {
+            for lane in 0..2 {
+                let (far_k, far_n) = (pair.ln_k[lane] - ln_k, pair.ln_n[lane] - ln_n);
+                let distance = far_k * far_k + far_n * far_n;
+                let distance = if distance < NONE { NONE } else { distance };
+                own[lane] = 1.0 / distance;
+                weights[lane] += own[lane];
+                least[lane] += own[lane] * pair.least[lane];
             }
         }
-        let share = 1.0 / weights;
-        for sum in &mut factors {
-            *sum *= share;
-        }
-        Some(factors)
+        blend.per_weight = 1.0 / (PRIOR + weights[0] + weights[1]);
+        blend.least = (PRIOR + least[0] + least[1]) * blend.per_weight;
+        Some(blend)
     }
 
-    /// The factor of m rows among blended ones.
-    #[inline]
-    pub fn along(&self, factors: &[f64; MOST_ROWS], m: f64) -> f64 {
-        let (Some(&first), Some(&last)) = (self.rows.first(), self.rows.last()) else {
+    /// The factor of m rows.
+    #[inline(always)]
+    pub fn along(&self, blend: &Blend, m: f64) -> f64 {
+        if self.pairs.is_empty() {
             return 1.0;
-        };
-        let m = self.ln.of(m).clamp(first, last);
-        let above = self.rows.iter().filter(|row| **row < m).count().max(1);
-        let (Some(&upper), Some(&end)) = (self.rows.get(above), factors.get(above)) else {
-            return factors[above - 1];
-        };
-        let (lower, start) = (self.rows[above - 1], factors[above - 1]);
-        start + (end - start) * (m - lower) / (upper - lower)
+        }
+        let below = self.rows.iter().map(|row| usize::from(*row < m));
+        let below = below.sum::<usize>().min(MOST_ROWS);
+        let (mut start, mut end) = ([0.0; 2], [0.0; 2]);
+        for (pair, weights) in self.pairs.iter().zip(&blend.weights) {
+            for lane in 0..2 {
+                start[lane] += weights[lane] * pair.factors[below][lane];
+                end[lane] += weights[lane] * pair.factors[below + 1][lane];
+            }
+        }
+        let (start, end) = (start[0] + start[1], end[0] + end[1]);
+        let span = &self.spans[below];
+        let way = (self.ln.of(m) - span.from) * span.per;
+        (PRIOR + start + (end - start) * way) * blend.per_weight
     }
 }
 

@@ -59,6 +59,43 @@ impl Waves {
     }
 }
 
+/// Two tile shapes side by side; the second is the first again where there is one only.
+#[derive(Clone, Debug)]
+pub(super) struct Pair {
+    m: [f64; 2],
+    n: [f64; 2],
+    per_m: [f64; 2],
+    per_n: [f64; 2],
+    flops: [f64; 2],
+    pub rate: [f64; 2],
+}
+
+impl Pair {
+    pub fn new(two: &[Prepared]) -> Self {
+        let both = |of: fn(&Prepared) -> f64| [of(&two[0]), of(&two[two.len() - 1])];
+        Self {
+            m: both(|tile| tile.m),
+            n: both(|tile| tile.n),
+            per_m: both(|tile| tile.per_m),
+            per_n: both(|tile| tile.per_n),
+            flops: both(|tile| tile.flops),
+            rate: both(|tile| tile.rate),
+        }
+    }
+
+    /// Tiles of C, and the seconds of one of depth k, by the operations of [`Prepared`].
+    #[inline(always)]
+    pub fn tiles(&self, m: f64, n: f64, k: f64) -> ([f64; 2], [f64; 2]) {
+        let (mut tiles, mut one) = ([0.0; 2], [0.0; 2]);
+        for lane in 0..2 {
+            let rows = quotient(m, self.m[lane], self.per_m[lane]);
+            tiles[lane] = rows * quotient(n, self.n[lane], self.per_n[lane]);
+            one[lane] = self.flops[lane] * (k + K_FILL) / self.rate[lane];
+        }
+        (tiles, one)
+    }
+}
+
 impl Choice {
     /// Takes the other where it is faster, or as fast and earlier in the profile.
     #[inline]

@@ -9,28 +9,19 @@
 //! A shard needs no communication on its own rank, so communication has n − 1 steps, not n; the
 //! Compass paper prints Tm/n, kept as the term `compass-paper`.
 //!
-//! A fusion in one setting is a value of its own ([`Frame`] and what its file adds), made of all that
-//! does not depend on the shape; a [`Kernel`] is what the shape adds.
+//! A fusion in one setting is a set of [`Chain`]s, made of all that does not depend on the shape; a
+//! [`Kernel`] is what the shape adds.
 
 use crate::device::gemm::GemmTime;
+use crate::predict::chains::{Chain, Envelope, Linear, Quantities};
 use crate::predict::form::{Pipeline, greater};
 use crate::predict::model::Model;
+use crate::predict::network::{Edge, Exchange};
 use crate::predict::site::Site;
 
-/// A fused kernel, and the shards that it meets.
+/// A fused kernel and the shards that it meets.
 #[derive(Copy, Clone, Debug)]
-pub(in crate::predict) struct Kernel {
-    /// From the start of the operator to its first tile \[s\].
-    pub start: f64,
-    /// All its tiles \[s\].
-    pub tiles: f64,
-    /// The least that a group takes: a wave \[s\].
-    pub wave: f64,
-    /// What the memory takes for its bytes and those of the shards; 0 where that does not count \[s\].
-    pub memory: f64,
-    /// Bytes of a shard.
-    pub shard: f64,
-}
+pub(in crate::predict) struct Kernel(Quantities);
 
 impl Kernel {
     #[inline]
@@ -42,24 +33,138 @@ impl Kernel {
             wave,
             ..
         } = model.whole;
-        let c = &model.site.costs;
+        let (site, shard) = (model.site, model.shard);
+        let memory = hbm_bytes * site.per_hbm + shard * site.moved;
+        Self([1.0, shard, overhead, seconds - overhead, wave, memory])
+    }
+
+    /// The same for an [`Envelope`]: the memory at work as long as the tiles at least.
+    #[inline]
+    pub fn busy(self) -> Self {
+        let Self([one, shard, overhead, tiles, wave, memory]) = self;
+        Self([one, shard, overhead, tiles, wave, greater(memory, tiles)])
+    }
+}
+
+/// A fusion in one setting, without its shape.
+#[derive(Clone, Debug)]
+pub(in crate::predict) struct Fusion {
+    steps: f64,
+    chains: Vec<Chain>,
+    /// Chains that an exchange at the kernel's pace makes longer.
+    paced: Option<(Paced, Vec<Chain>)>,
+}
+
+/// An exchange that follows the kernel's groups.
+#[derive(Clone, Debug)]
+pub(super) struct Paced {
+    pub exchange: Exchange,
+    /// Starting a copy \[s\].
+    pub start: f64,
+    /// A rank's part of all tiles.
+    pub part: f64,
+}
+
+impl Paced {
+    /// From the last group but one to the last arrival \[s\].
+    #[inline]
+    fn seconds(&self, Kernel([_, shard, _, tiles, wave, _]): &Kernel) -> f64 {
+        let group = tiles * self.part;
+        self.exchange.paced(*shard, self.start, group, *wave)
+    }
+
+    /// It takes no less, and what comes before it with it no less than the other without that.
+    fn least(&self, steps: f64) -> [Linear; 2] {
+        let least = self.exchange.least_paced(self.start, steps);
+        let groups = Linear::TILES * (steps * self.part);
+        let [alone, together] = least.map(|edge| line(&edge));
+        [alone, together - groups]
+    }
+}
+
+impl Fusion {
+    pub(super) fn new(frame: &Frame, chains: Vec<Chain>) -> Self {
         Self {
-            start: c.submit_kernel.get() + c.kernel_start.get() + overhead,
-            tiles: seconds - overhead,
-            wave: if model.site.terms.stages { wave } else { 0.0 },
-            memory: match model.site.terms.contention {
-                true => hbm_bytes * model.site.per_hbm + model.shard * model.site.moved,
-                false => 0.0,
-            },
-            shard: model.shard,
+            steps: frame.steps,
+            chains,
+            paced: None,
         }
     }
 
-    /// A group that is the share `part` of all tiles \[s\].
-    #[inline]
-    pub fn group(&self, part: f64) -> f64 {
-        greater(self.tiles * part, self.wave)
+    #[must_use]
+    pub(super) fn paced(mut self, paced: Paced, chains: Vec<Chain>) -> Self {
+        self.paced = Some((paced, chains));
+        self
     }
+
+    /// All its resources at a shape.
+    pub fn form<P: Pipeline>(&self, kernel: &Kernel) -> P {
+        let Kernel(shape) = kernel;
+        let chains = self.chains.iter();
+        let form = chains.fold(P::new(self.steps), |form, chain| {
+            chain.add_to(form, shape, 0.0)
+        });
+        let Some((paced, chains)) = &self.paced else {
+            return form;
+        };
+        let more = paced.seconds(kernel);
+        (chains.iter()).fold(form, |form, chain| chain.add_to(form, shape, more))
+    }
+}
+
+/// A fusion in one setting, for its time alone.
+#[derive(Clone, Debug)]
+pub(in crate::predict) struct Quick {
+    pub steps: f64,
+    envelope: Envelope,
+    paced: Option<(Paced, Envelope)>,
+}
+
+impl Quick {
+    pub fn new(fusion: &Fusion) -> Self {
+        let whole = |chains: &[Chain]| chains.iter().map(Chain::whole).collect::<Vec<_>>();
+        let mut lines = whole(&fusion.chains);
+        let paced = fusion.paced.as_ref().map(|(paced, chains)| {
+            let chains = whole(chains);
+            for least in paced.least(fusion.steps) {
+                lines.extend(chains.iter().map(|line| *line + least));
+            }
+            (paced.clone(), Envelope::new(chains))
+        });
+        Self {
+            steps: fusion.steps,
+            envelope: Envelope::new(lines),
+            paced,
+        }
+    }
+
+    /// The longest chain of a [`Kernel::busy`] one; something from `limit` on where it is that or longer
+    /// \[s\].
+    #[inline(always)]
+    pub fn seconds(&self, kernel: &Kernel, limit: f64) -> f64 {
+        let Kernel(shape) = kernel;
+        let least = self.envelope.at(shape, limit);
+        match &self.paced {
+            Some((paced, envelope)) if least < limit => {
+                let own = envelope.at(shape, f64::INFINITY);
+                greater(least, own + paced.seconds(kernel))
+            }
+            _ => least,
+        }
+    }
+}
+
+/// The greater of some lines, wherever.
+pub(super) type Greatest = Vec<Linear>;
+
+/// A group that is the share `part` of all tiles: a wave at least.
+pub(super) fn group(part: f64) -> [Linear; 2] {
+    [Linear::TILES * part, Linear::WAVE]
+}
+
+/// A line over a shard's bytes.
+pub(super) fn line(edge: &Edge) -> Linear {
+    Linear::seconds(edge.latency) + Linear::SHARD * edge.per_byte
 }
 
 /// The resources that all fusions have.
@@ -70,6 +175,10 @@ pub(super) struct Frame {
     pub steps: f64,
     /// Of the steps' time, what counts: the paper has Tm/n in each of the n − 1.
     pub counted: f64,
+    /// From the start of the operator to the kernel's first tile.
+    pub start: Linear,
+    /// Whether the memory counts.
+    memory: bool,
     /// The host, where it hands copies over: the kernel's submission, all copies', and their number.
     host: Option<(f64, f64, f64)>,
 }
@@ -77,6 +186,7 @@ pub(super) struct Frame {
 impl Frame {
     /// `copies` copies with `syncs` waits and signals are handed over in all.
     pub fn new(site: &Site, copies: f64, syncs: f64) -> Self {
+        let c = &site.costs;
         Self {
             ranks: site.ranks,
             steps: site.ranks - 1.0,
@@ -84,6 +194,8 @@ impl Frame {
                 true => 1.0 - site.part,
                 false => 1.0,
             },
+            start: Linear::seconds(c.submit_kernel.get() + c.kernel_start.get()) + Linear::OVERHEAD,
+            memory: site.terms.contention,
             host: (site.submits_calls() && site.terms.stages).then(|| {
                 let kernel = site.submits(0.0, 1.0, 0.0);
                 (kernel, site.submits(copies, 0.0, syncs), copies)
@@ -91,24 +203,31 @@ impl Frame {
         }
     }
 
-    /// The form with its compute resource, and the memory where it counts.
-    #[inline]
-    pub fn begin<P: Pipeline>(&self, kernel: &Kernel, after: f64) -> P {
-        let form =
-            P::new(self.steps).with("compute", kernel.start, kernel.tiles, self.ranks, after);
-        let form = match kernel.memory > 0.0 {
-            true => form.with("memory", kernel.start, kernel.memory, 1.0, after),
-            false => form,
+    /// The compute resource, and the memory where it counts.
+    pub fn begin(&self, chains: &mut Vec<Chain>, after: Linear) {
+        let chain = |resource, work, count| Chain {
+            resource,
+            before: self.start,
+            work,
+            count,
+            after,
         };
-        form.settled(after)
+        chains.push(chain("compute", Linear::TILES, self.ranks));
+        if self.memory {
+            chains.push(chain("memory", Linear::MEMORY, 1.0));
+        }
     }
 
-    /// The form with the host; `after` is from the last copy's hand-over to the end.
-    #[inline]
-    pub fn with_host<P: Pipeline>(&self, form: P, after: f64) -> P {
-        match self.host {
-            Some((before, work, copies)) => form.with("host", before, work, copies, after),
-            None => form,
+    /// The host; `after` is from the last copy's hand-over to the end.
+    pub fn host(&self, chains: &mut Vec<Chain>, after: Linear) {
+        if let Some((before, work, count)) = self.host {
+            chains.push(Chain {
+                resource: "host",
+                before: Linear::seconds(before),
+                work: Linear::seconds(work),
+                count,
+                after,
+            });
         }
     }
 }

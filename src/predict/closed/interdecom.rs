@@ -75,7 +75,7 @@ pub(in crate::predict) struct Ends {
 }
 
 impl Ends {
-    #[inline]
+    #[inline(always)]
     pub fn new(model: &Model<'_>, setting: Setting) -> Option<Self> {
         Some(Self {
             fixed: exchange(model, setting, 0.0)?.seconds,
@@ -139,6 +139,23 @@ impl Bound {
         }
     }
 
+    /// Whether d pieces of so many rows take `limit` seconds or more, by the corrections of so many rows.
+    #[inline(always)]
+    pub fn exceeds(&self, model: &Model<'_>, (d, rows): (f64, u64), limit: f64) -> bool {
+        let Some((ratio, arithmetic)) = model.pieces(rows) else {
+            return false;
+        };
+        let gemm = greater(self.gemm * ratio, arithmetic);
+        let bound = Self {
+            gemm,
+            beside: greater(self.beside * ratio, gemm),
+            weights: self.weights * ratio,
+            moved: self.moved * ratio,
+            ..*self
+        };
+        bound.of(d) * (1.0 - 1e-12) >= limit
+    }
+
     /// d pieces take no less \[s\].
     #[inline]
     pub fn of(&self, d: f64) -> f64 {
@@ -175,6 +192,7 @@ impl Bound {
 }
 
 /// The communication of a piece.
+#[inline(always)]
 fn exchange(model: &Model<'_>, setting: Setting, message: f64) -> Option<Collective> {
     if setting.direct {
         direct(model, message)
@@ -227,6 +245,7 @@ fn piece(model: &Model<'_>, setting: Setting) -> Option<Piece> {
 }
 
 /// Copies between all pairs, and the sums where there are any.
+#[inline(never)]
 fn direct(model: &Model<'_>, message: f64) -> Option<Collective> {
     let (net, site, start) = (model.net, model.site, model.site.costs.copy_start.get());
     let shard = message * site.part;

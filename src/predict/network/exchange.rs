@@ -172,27 +172,19 @@ impl Exchange {
     }
 
     /// Starting so many copies, the ways' latency included \[s\].
-    #[inline]
     fn starts(&self, rounds: f64, start: f64, lane: f64) -> f64 {
         let between = if self.one_lane { lane } else { 0.0 };
         rounds * (start + self.latency) + (rounds - 1.0) * between
     }
 
-    /// The arrival that delays a reader most who takes `group` seconds for every shard, in the order
-    /// of the offsets: (shards before it, when it is there \[s\]).
-    #[inline]
-    pub fn holds_up(&self, bytes: f64, (start, lane): (f64, f64), group: f64) -> (f64, f64) {
-        let mut worst = f64::NEG_INFINITY;
-        let mut found = (0.0, 0.0);
-        for &(before, round, per_byte) in &self.arrivals {
-            let time = self.starts(round, start, lane) + per_byte * bytes;
-            let late = time - before * group;
-            if late > worst {
-                worst = late;
-                found = (before, time);
-            }
-        }
-        found
+    /// Shards in the reader's order, those that are there later than all before: (shards before it, when
+    /// it is there over its bytes).
+    pub fn arrivals(&self, start: f64, lane: f64) -> impl Iterator<Item = (f64, Edge)> {
+        let arrivals = self.arrivals.iter();
+        arrivals.map(move |&(before, round, per_byte)| {
+            let latency = self.starts(round, start, lane);
+            (before, Edge { latency, per_byte })
+        })
     }
 
     /// From the GEMM's n − 1st group to the last arrival, when a group takes `group` seconds, one
@@ -205,6 +197,16 @@ impl Exchange {
         let group = group * self.part;
         let rounds = greater(self.rounds * one - (self.rounds - 1.0) * group, one);
         rounds + rest * bytes
+    }
+
+    /// It takes no less over the bytes of a shard: whatever the pace, and together with the groups before.
+    pub fn least_paced(&self, start: f64, groups: f64) -> [Edge; 2] {
+        let slowest = self.alone * groups;
+        let least = [0.0, slowest].map(|of_pace| self.waves.least(of_pace));
+        least.map(|per_byte| Edge {
+            latency: start + self.latency,
+            per_byte,
+        })
     }
 }
 

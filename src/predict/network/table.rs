@@ -73,6 +73,19 @@ impl Table {
         }
     }
 
+    /// The least of values and `slope` times their column, 0 without any: in between both are linear, and
+    /// before the first column, which holds there, nothing is added.
+    pub fn least(&self, slope: f64) -> f64 {
+        let width = self.columns.last + 1;
+        let added = |place: usize, column: f64| if place == 0 { 0.0 } else { slope * column };
+        let added: Vec<f64> = (self.columns.numbers().enumerate())
+            .map(|(place, column)| added(place, column))
+            .collect();
+        let rows = self.values.chunks(width);
+        let all = rows.flat_map(|row| row.iter().zip(&added).map(|(value, more)| value + more));
+        all.reduce(f64::min).unwrap_or(0.0)
+    }
+
     #[inline]
     pub fn at(&self, row: f64, column: f64) -> f64 {
         let (row, down) = self.rows.place(row);

@@ -11,14 +11,16 @@
 //! columns weights do not depend on m. Where the library's choices are listed, the place among them is
 //! looked up once.
 
+mod column;
 mod memory;
 #[cfg(test)]
 mod tests;
 
 use super::super::{DType, Device};
-use super::library::Place;
-use super::tiles::{Choice, Prepared, Waves, part, quotient};
-use super::{GemmTime, K_FILL, gemm, listed, table, wave};
+use super::tiles::{Choice, Pair, Prepared, Waves, part, quotient};
+use super::{GemmTime, K_FILL, listed, table, wave};
+
+pub use column::Column;
 
 /// GEMM times of one GPU and element type.
 #[derive(Clone, Debug)]
@@ -29,7 +31,9 @@ pub struct Curve {
     size: f64,
     hbm: f64,
     overhead: f64,
+    /// By falling rate, and two side by side.
     tiles: Vec<Prepared>,
+    pairs: Vec<Pair>,
     /// On all SMs, and on those that a library collective leaves.
     waves: [Waves; 2],
     table: table::Columns,
@@ -40,20 +44,6 @@ pub struct Curve {
     fill: f64,
     least_overhead: f64,
     least_per_byte: f64,
-}
-
-/// A curve at fixed n and k.
-#[derive(Clone, Debug)]
-pub struct Column<'c> {
-    curve: &'c Curve,
-    n: u64,
-    k: u64,
-    /// Corrections at the table's rows; `None`: worked out by each call.
-    factors: Option<[f64; table::MOST_ROWS]>,
-    /// The least of them, whatever m.
-    factor: f64,
-    /// Where (n, k) lies among what the profile lists of the library's choices.
-    place: Option<Place>,
 }
 
 impl Curve {
@@ -80,6 +70,7 @@ impl Curve {
             fill: K_FILL,
             least_overhead: overhead,
             least_per_byte: 1.0 / device.hbm.get(),
+            pairs: tiles.chunks(2).map(Pair::new).collect(),
             tiles,
             table,
         };
@@ -99,20 +90,22 @@ impl Curve {
     #[inline]
     pub fn at(&self, n: u64, k: u64) -> Column<'_> {
         // Rows that are not aligned have another rate and go the long way.
-        let alike = self.device.aligned(self.dtype, n, k) == 1.0;
-        let factors = self.table.blend(n as f64, k as f64).filter(|_| alike);
+        let blend = match self.device.aligned(self.dtype, n, k) == 1.0 {
+            true => self.table.blend(n as f64, k as f64),
+            false => None,
+        };
         let library = listed(&self.device, self.dtype);
         let place = library.map(|library| library.place(n, k));
         Column {
             curve: self,
             n,
             k,
-            factor: match (&factors, library.zip(place.as_ref())) {
+            factor: match (&blend, library.zip(place.as_ref())) {
                 (_, Some((library, place))) => library.least(place),
-                (Some(factors), None) => self.table.least_of(factors),
+                (Some(blend), None) => blend.least,
                 (None, None) => self.table.least(),
             },
-            factors,
+            blend,
             place,
         }
     }
@@ -131,7 +124,7 @@ impl Curve {
     }
 
     /// The least arithmetic on each of some numbers of SMs.
-    #[inline]
+    #[inline(always)]
     fn arithmetic<const S: usize>(&self, shape: &wave::Shape, on: [&Waves; S]) -> [Choice; S] {
         let none = Choice {
             compute: f64::INFINITY,
@@ -142,37 +135,61 @@ impl Curve {
         let mut best = [none; S];
         // Every tile fills its pipeline at least once.
         let work = 2.0 * shape.m * shape.n * (shape.k + K_FILL);
-        for (tile, prepared) in self.tiles.iter().enumerate() {
+        for (at, pair) in self.pairs.iter().enumerate() {
             // A little slack against rounding; equals are tried, for the first of them wins.
-            let beaten = |best: &Choice, on: &Waves| {
-                work * on.per_sms > best.compute * prepared.rate * (1.0 + 1e-9)
+            let beaten = |s: usize| {
+                let least = work * on[s].per_sms;
+                least > best[s].compute * pair.rate[0] * (1.0 + 1e-9)
             };
-            if best.iter().zip(on).all(|(best, on)| beaten(best, on)) {
+            if (0..S).all(beaten) {
                 break;
             }
-            let tiles = prepared.tiles(shape.m, shape.n);
             // The same operations in the same order as in `wave`, so that ties fall alike.
-            let one = prepared.one(shape.k);
-            for (best, on) in best.iter_mut().zip(on) {
-                let mut choice = Choice {
-                    compute: quotient(tiles, on.sms, on.per_sms) * one,
-                    tile,
-                    place: prepared.place,
-                    split: 1.0,
-                };
-                best.or(choice);
-                while prepared.splits(tiles, on.sms, shape.k, &mut choice.split) {
-                    choice.compute = prepared.one(part(shape.k, choice.split));
-                    best.or(choice);
+            let (tiles, one) = pair.tiles(shape.m, shape.n, shape.k);
+            let fewest = if tiles[1] < tiles[0] {
+                tiles[1]
+            } else {
+                tiles[0]
+            };
+            for s in 0..S {
+                let waves = tiles.map(|tiles| quotient(tiles, on[s].sms, on[s].per_sms));
+                let compute = [waves[0] * one[0], waves[1] * one[1]];
+                let some = compute[0] <= best[s].compute || compute[1] <= best[s].compute;
+                if some || fewest * 2.0 <= on[s].sms {
+                    self.either(&mut best[s], shape, on[s], (at, tiles, compute));
                 }
             }
         }
         best
     }
 
+    /// Takes either of two tile shapes, or one of their splits, where it is better.
+    #[inline(always)]
+    fn either(
+        &self,
+        best: &mut Choice,
+        shape: &wave::Shape,
+        on: &Waves,
+        (at, tiles, compute): (usize, [f64; 2], [f64; 2]),
+    ) {
+        for (lane, prepared) in self.tiles[2 * at..].iter().take(2).enumerate() {
+            let mut choice = Choice {
+                compute: compute[lane],
+                tile: 2 * at + lane,
+                place: prepared.place,
+                split: 1.0,
+            };
+            best.or(choice);
+            while prepared.splits(tiles[lane], on.sms, shape.k, &mut choice.split) {
+                choice.compute = prepared.one(part(shape.k, choice.split));
+                best.or(choice);
+            }
+        }
+    }
+
     /// A choice's bytes and the time of a wave; where memory takes longer than the arithmetic, those
     /// of the choice that takes the least of both.
-    #[inline]
+    #[inline(always)]
     fn settle(&self, shape: &wave::Shape, choice: Choice, on: &Waves) -> GemmTime {
         let prepared = &self.tiles[choice.tile];
         let (rows, columns) = (prepared.rows(shape.m), prepared.columns(shape.n));
@@ -198,71 +215,5 @@ impl Curve {
             tiles: rows * columns * choice.split,
             cold: 0.0,
         }
-    }
-}
-
-impl Column<'_> {
-    /// The arithmetic of `m` rows, in any number of pieces, takes no less \[s\].
-    pub fn least(&self, m: u64) -> f64 {
-        let depth = self.k as f64 + self.curve.fill;
-        m as f64 * self.n as f64 * depth * self.curve.least * self.factor
-    }
-
-    /// No GEMM takes less beyond its arithmetic \[s\].
-    pub fn least_overhead(&self) -> f64 {
-        self.curve.least_overhead * self.factor
-    }
-
-    /// No cut of `m` rows takes the memory less: every piece reads all of B, all of them A and C
-    /// \[s\].
-    pub fn least_memory(&self, m: u64) -> (f64, f64) {
-        let curve = self.curve;
-        let per_element = curve.size * curve.least_per_byte * self.factor;
-        let (n, k) = (self.n as f64, self.k as f64);
-        (n * k * per_element, m as f64 * (n + k) * per_element)
-    }
-
-    /// The time of `m` rows on all SMs, as [`super::gemm`] gives it but for `unquantised`, which is
-    /// not worked out.
-    #[inline]
-    pub fn time(&self, m: u64) -> GemmTime {
-        let [all, _] = &self.curve.waves;
-        let [time] = self.times(m, [all]);
-        time
-    }
-
-    /// The same on all SMs, and on those that a library collective leaves.
-    #[inline]
-    pub fn time_with_and_beside(&self, m: u64) -> [GemmTime; 2] {
-        let [all, left] = &self.curve.waves;
-        self.times(m, [all, left])
-    }
-
-    /// Without short cuts.
-    #[cold]
-    fn long(&self, m: u64, sms: u32) -> GemmTime {
-        let (curve, n, k) = (self.curve, self.n, self.k);
-        let time = match self.place.as_ref().filter(|_| m > 0 && n > 0 && k > 0) {
-            Some(place) => listed(&curve.device, curve.dtype)
-                .and_then(|library| library.time(&curve.device, place, m, sms)),
-            None => gemm(&curve.device, curve.dtype, m, n, k, sms),
-        };
-        time.unwrap_or_default()
-    }
-
-    #[inline]
-    fn times<const S: usize>(&self, m: u64, on: [&Waves; S]) -> [GemmTime; S] {
-        let (curve, n, k) = (self.curve, self.n, self.k);
-        let (Some(factors), None, Some(shape)) =
-            (&self.factors, &self.place, curve.shape([m, n, k]))
-        else {
-            return on.map(|on| self.long(m, on.sms as u32));
-        };
-        let factor = curve.table.along(factors, shape.m);
-        let choices = curve.arithmetic(&shape, on);
-        std::array::from_fn(|i| {
-            let time = curve.settle(&shape, choices[i], on[i]);
-            time.slower(factor)
-        })
     }
 }
