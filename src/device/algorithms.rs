@@ -15,7 +15,8 @@
 //!     cached: 26 MB             # of B that stay in cache for the next GEMM
 //!     reduction: 1.4 us         # beginning the sum of a split k
 //!   unaligned: { 2: { arithmetic: 0.2, … } }    # where rows are multiples of so many bytes, not of 16
-//!   tiles: { 64x64: 0.98, 64x64/4: 1.02, 64x64/4@2: 0.9 }   # rows x columns / parts of k @ bytes: efficiency
+//!   # rows x columns / parts of k + rows x columns of a cluster of tiles @ bytes: efficiency
+//!   tiles: { 64x64: 0.98, 64x64/4: 1.02, 64x64/4+1x2: 0.99, 64x64/4@2: 0.9 }
 //!   chosen:
 //!     4096x4096: 192:0 512:2 8192:1     # k x n: at most so many rows: place among the tiles
 //! ```
@@ -34,6 +35,8 @@ use crate::units::{Bytes, BytesPerSecond, Seconds};
 const MOST: f64 = 20.0;
 /// Most parts that k is split into.
 const MOST_PARTS: u32 = 1024;
+/// Most rows or columns of a cluster.
+const MOST_CLUSTER: u32 = 64;
 /// Most tiles.
 const MOST_TILES: usize = 4096;
 
@@ -146,6 +149,10 @@ fn algorithm(key: &Node, value: &Node, found: &mut Diagnostics) -> Option<Algori
         None => (whole, ALIGNED),
         Some((text, align)) => (text, bytes(key, align, found)?),
     };
+    let (text, cluster) = match text.split_once('+') {
+        None => (text, Some((1, 1))),
+        Some((text, cluster)) => (text, both(cluster, MOST_CLUSTER)),
+    };
     let (tile, split) = match text.split_once('/') {
         None => (text, Some(1)),
         Some((tile, parts)) => {
@@ -153,27 +160,32 @@ fn algorithm(key: &Node, value: &Node, found: &mut Diagnostics) -> Option<Algori
             (tile, parts.filter(|parts| (1..=MOST_PARTS).contains(parts)))
         }
     };
-    let extent = |text: &str| {
-        let number = text.parse::<u32>().ok();
-        number.filter(|number| (1..=MAX_TILE).contains(number))
-    };
-    let both = tile
-        .split_once('x')
-        .and_then(|(one, two)| Some((extent(one)?, extent(two)?)));
-    let (Some(tile), Some(split)) = (both, split) else {
-        let label =
-            format!("expected rows x columns up to {MAX_TILE}, and parts up to {MOST_PARTS}");
+    let (Some(tile), Some(split), Some(cluster)) = (both(tile, MAX_TILE), split, cluster) else {
+        let label = format!(
+            "expected rows x columns up to {MAX_TILE}, parts up to {MOST_PARTS}, and clusters up to {MOST_CLUSTER}"
+        );
         let mistake = key.wrong(format!("`{whole}` is not a tile"), label);
-        found.push(mistake.help("write e.g. `64x128`, or `64x128/4` with k in 4 parts"));
+        found.push(mistake.help("write e.g. `64x128`, `64x128/4` with k in 4 parts, or `64x128/4+1x2` in clusters of 1x2"));
         return None;
     };
     let efficiency = factor(value, value.word("an efficiency", found)?, found)?;
     Some(Algorithm {
         tile,
         split,
+        cluster,
         align,
         efficiency,
     })
+}
+
+/// `1x2`: two numbers from 1 up to the most.
+fn both(text: &str, most: u32) -> Option<(u32, u32)> {
+    let extent = |text: &str| {
+        let number = text.parse::<u32>().ok();
+        number.filter(|number| (1..=most).contains(number))
+    };
+    let (one, two) = text.split_once('x')?;
+    Some((extent(one)?, extent(two)?))
 }
 
 /// A power of two below [`ALIGNED`].

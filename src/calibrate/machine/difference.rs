@@ -82,7 +82,8 @@ fn kernels(profile: &str, library: &Library) -> Vec<(String, f64)> {
     for algorithm in &library.algorithms {
         let (rows, columns) = algorithm.tile;
         let (parts, align) = (algorithm.split, algorithm.align);
-        let name = format!("{profile}gemm tile {rows}x{columns}/{parts}@{align}");
+        let (over, across) = algorithm.cluster;
+        let name = format!("{profile}gemm tile {rows}x{columns}/{parts}+{over}x{across}@{align}");
         all.push((name, algorithm.efficiency));
     }
     all
@@ -162,7 +163,7 @@ mod tests {
         let row = |name: &str| rows.iter().find(|row| row.name == name);
         assert!(row("gemm rates of 16 bytes: arithmetic").is_some());
         assert!(row("gemm rates of 2 bytes: arithmetic").unwrap().values[0] < Some(0.3));
-        assert!(row("gemm tile 128x256/1@16").is_some());
+        assert!(row("gemm tile 128x256/1+2x1@16").is_some());
     }
 
     #[test]

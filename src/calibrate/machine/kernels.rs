@@ -12,13 +12,15 @@ use crate::device::gemm::library::{self, ALIGNED, Algorithm, Library, alignment}
 use crate::gpu::GpuError;
 use crate::gpu::lt::Config;
 
-/// A tile and a split of k.
+/// A tile, a split of k and a cluster.
 #[derive(Copy, Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Kernel {
     /// Rows and columns of C.
     pub tile: (u32, u32),
     /// Parts of k.
     pub split: u32,
+    /// Tiles over rows and columns of C that start together.
+    pub cluster: (u32, u32),
 }
 
 /// By column (k, n) and m.
@@ -30,6 +32,7 @@ impl Kernel {
         Some(Self {
             tile: config.tile?,
             split: config.split_k,
+            cluster: config.cluster.unwrap_or((1, 1)),
         })
     }
 }
@@ -131,6 +134,7 @@ pub fn fit(
     let algorithms = kernels.iter().map(|(Reverse(align), kernel)| Algorithm {
         tile: kernel.tile,
         split: kernel.split,
+        cluster: kernel.cluster,
         align: *align,
         efficiency: 1.0,
     });

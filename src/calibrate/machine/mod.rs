@@ -37,6 +37,7 @@ mod relay;
 pub mod shapes;
 mod signals;
 mod submit;
+mod told;
 pub mod unseen;
 mod waves;
 

@@ -3,10 +3,13 @@
 //! Rates are those of the least Σ √(1 + (ε/2 %)²), ε = ln(modelled / measured), over points whose
 //! kernel is known: a few that the model does not explain count little. Rows that are no multiples of
 //! 16 bytes have rates of their own by what they are multiples of, from ten points on. What then
-//! remains of each tile and split, averaged with `CALM` points of no deviation, is its efficiency.
+//! remains of each tile and split, averaged with `CALM` points of no deviation, and then of each form of
+//! cluster likewise, is its efficiency.
+
+use std::collections::BTreeMap;
 
 use crate::device::Device;
-use crate::device::gemm::library::{ALIGNED, Library, Rates};
+use crate::device::gemm::library::{ALIGNED, Algorithm, Library, Rates};
 use crate::units::{BytesPerSecond, Seconds};
 
 /// Points without deviation that a tile's mean starts with, and the largest deviation that counts.
@@ -133,18 +136,35 @@ fn scale(rates: &mut Rates, which: usize, factor: f64) {
     }
 }
 
-/// Sets each kernel's efficiency from what the rates leave.
-pub(super) fn efficiencies(device: &Device, mut library: Library, points: &[Point]) -> Library {
-    let mut sums = vec![(0.0, CALM); library.algorithms.len()];
+/// Sets each kernel's efficiency from what the rates leave: that of its tile and split, and then that of
+/// its cluster.
+pub(super) fn efficiencies(device: &Device, library: Library, points: &[Point]) -> Library {
+    let tiles = |a: &Algorithm| (a.align, a.tile, a.split, (0, 0));
+    let clusters = |a: &Algorithm| (a.align, a.tile, a.split, a.cluster);
+    let library = averaged(device, library, points, tiles);
+    averaged(device, library, points, clusters)
+}
+
+/// Multiplies the efficiencies of kernels with one key by what remains of their points on average.
+fn averaged<K: Ord>(
+    device: &Device,
+    mut library: Library,
+    points: &[Point],
+    key: impl Fn(&Algorithm) -> K,
+) -> Library {
+    let mut sums: BTreeMap<K, (f64, f64)> = BTreeMap::new();
     for point in points {
         let error = deviation(device, &library, point);
-        if let Some((sum, count)) = sums.get_mut(usize::from(point.kernel)) {
+        if let Some(algorithm) = library.algorithms.get(usize::from(point.kernel)) {
+            let (sum, count) = sums.entry(key(algorithm)).or_insert((0.0, CALM));
             *sum += error.clamp(-MOST_DEVIATION, MOST_DEVIATION);
             *count += 1.0;
         }
     }
-    for (algorithm, (sum, count)) in library.algorithms.iter_mut().zip(sums) {
-        algorithm.efficiency = (sum / count).exp();
+    for algorithm in &mut library.algorithms {
+        if let Some((sum, count)) = sums.get(&key(algorithm)) {
+            algorithm.efficiency *= (sum / count).exp();
+        }
     }
     library
 }

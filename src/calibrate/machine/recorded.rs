@@ -1,7 +1,7 @@
 //! A calibration fitted anew: today's model of GEMMs for samples that were recorded earlier.
 //!
-//! Raw samples (see [`super::book`]) hold every measured GEMM; which algorithm the library takes is
-//! in the calibration itself. [`refit`] fits rates and efficiencies to them as a calibration does and
+//! Raw samples (see [`super::book`]) hold every measured GEMM and which algorithms the library takes, from how
+//! many rows on. [`refit`] fits rates and efficiencies to them as a calibration does and
 //! puts them, and how well they predict columns left out, into the text in the place of the old ones; all
 //! other numbers stay as they are.
 
@@ -11,10 +11,10 @@ use std::sync::Arc;
 use super::book::Product;
 use super::estimate::{Estimate, median};
 use super::file::{self, MARK, algorithms};
-use super::kernels::{Choices, Kernel, fit};
+use super::kernels::{Choices, fit};
+use super::told::{chosen, column, listed};
 use super::unseen;
 use crate::device::Device;
-use crate::device::gemm::library::Library;
 
 /// Why a calibration cannot be fitted anew; in words, with a remedy.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -61,12 +61,6 @@ fn slower(of: &mut Vec<f64>, samples: Vec<f64>) {
     if of.is_empty() || median(&samples) > median(of) {
         *of = samples;
     }
-}
-
-/// `k4096n1024`.
-fn column(text: &str) -> Option<(u64, u64)> {
-    let (k, n) = text.strip_prefix('k')?.split_once('n')?;
-    Some((k.parse().ok()?, n.parse().ok()?))
 }
 
 /// The GEMMs of raw samples as the calibration kept them, with the kernels of `choices`.
@@ -132,24 +126,6 @@ pub fn products(raw: &str, choices: &Choices) -> Result<Vec<Product>, RefitError
     }
 }
 
-/// The choices of a profile's list.
-pub(super) fn listed(library: &Library) -> Choices {
-    let kernel = |place: u16| {
-        let algorithm = library.algorithms.get(usize::from(place))?;
-        Some(Kernel {
-            tile: algorithm.tile,
-            split: algorithm.split,
-        })
-    };
-    let rows = |rows: &[(u64, u16)]| {
-        let all = rows.iter();
-        all.filter_map(|&(m, place)| Some((m, kernel(place)?)))
-            .collect()
-    };
-    let all = library.choices.iter();
-    all.map(|c| ((c.k, c.n), rows(&c.rows))).collect()
-}
-
 /// The text of a calibration with its list of algorithms fitted to `raw`; `device` is what the text
 /// says of the GPU.
 ///
@@ -157,7 +133,8 @@ pub(super) fn listed(library: &Library) -> Choices {
 /// [`RefitError`].
 pub fn refit(text: &str, device: &Device, raw: &str) -> Result<String, RefitError> {
     let old = device.gemm_library.as_deref().ok_or(RefitError::Unlisted)?;
-    let choices = listed(old);
+    let mut choices = listed(old);
+    choices.extend(chosen(raw));
     let products = products(raw, &choices)?;
     let (found, needed) = (products.len(), device.gemm_table.len());
     if found < needed {

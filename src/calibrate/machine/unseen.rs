@@ -176,7 +176,8 @@ fn summary(name: &str, mut errors: Vec<f64>) -> Vec<(String, Estimate)> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::calibrate::machine::recorded::{listed, products};
+    use crate::calibrate::machine::recorded::products;
+    use crate::calibrate::machine::told::chosen;
     use crate::device::gemm::library::Algorithm;
     use crate::topology;
 
@@ -190,7 +191,8 @@ mod tests {
         let found = topology::load("h200-pair-calibrated", &[]).unwrap();
         let mut device = Device::clone(found.device(0));
         device.gemm_table.clear();
-        let choices = listed(&device.gemm_library.take().unwrap());
+        device.gemm_library = None;
+        let choices = chosen(SAMPLES);
         let launch = device.costs.lane.get() + device.costs.kernel_start.get();
         let products = products(SAMPLES, &choices).unwrap();
         (device, choices, launch, products)
@@ -225,7 +227,9 @@ mod tests {
         let library = fit(&device, &made, &Choices::new(), launch).unwrap();
         for p in &mut made {
             let wanted = p.kernel.unwrap();
-            let same = |a: &Algorithm| (a.tile, a.split) == (wanted.tile, wanted.split);
+            let same = |a: &Algorithm| {
+                (a.tile, a.split, a.cluster) == (wanted.tile, wanted.split, wanted.cluster)
+            };
             let place = library.algorithms.iter().position(same).unwrap();
             let shape = [p.m, p.n, p.k];
             let time = library.seconds(&device, shape, place as u16).unwrap();

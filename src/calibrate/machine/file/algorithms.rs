@@ -28,6 +28,7 @@ pub fn write(
         let Algorithm {
             tile: (rows, columns),
             split,
+            cluster,
             align,
             efficiency,
         } = algorithm;
@@ -39,7 +40,14 @@ pub fn write(
             ALIGNED.. => String::new(),
             bytes => format!("@{bytes}"),
         };
-        format!("{rows}x{columns}{parts}{bytes}: {}", digits(*efficiency))
+        let cluster = match cluster {
+            (1, 1) => String::new(),
+            (rows, columns) => format!("+{rows}x{columns}"),
+        };
+        format!(
+            "{rows}x{columns}{parts}{cluster}{bytes}: {}",
+            digits(*efficiency)
+        )
     };
     let tiles: Vec<String> = algorithms.iter().map(tile).collect();
     let _ = writeln!(

@@ -66,7 +66,11 @@ fn products() -> Vec<Product> {
                 k,
                 time,
                 alone: time,
-                kernel: Some(Kernel { tile, split: 1 }),
+                kernel: Some(Kernel {
+                    tile,
+                    split: 1,
+                    cluster: (1, 1),
+                }),
             });
         }
     }
@@ -74,7 +78,11 @@ fn products() -> Vec<Product> {
 }
 
 fn choices() -> Choices {
-    let kernel = |tile, split| Kernel { tile, split };
+    let kernel = |tile, split| Kernel {
+        tile,
+        split,
+        cluster: (1, 2),
+    };
     let rows = [
         (64, kernel((64, 64), 4)),
         (128, kernel((64, 64), 4)),

@@ -52,6 +52,8 @@ pub struct Algorithm {
     pub tile: (u32, u32),
     /// Parts of k that are summed at the end.
     pub split: u32,
+    /// Tiles that start together and share what they load: over rows and columns of C.
+    pub cluster: (u32, u32),
     /// What the bytes of rows are multiples of, at most [`ALIGNED`].
     pub align: u32,
     /// What the rates below say over what was measured, on average.
@@ -219,7 +221,7 @@ impl Library {
             k: place.k,
         };
         let (algorithm, modelled) = self.modelled(device, shape, place.choices, sms)?;
-        let factor = self.correction(place, m, algorithm).exp();
+        let factor = self.correction(device, place, m, algorithm).exp();
         Some(GemmTime {
             seconds: modelled.seconds * factor,
             overhead: modelled.overhead * factor,

@@ -4,10 +4,14 @@
 //! weights
 //!
 //! ```text
-//! 1 / (d² + [another tile or split] · OTHER + NEAR)²,   d² = Δ(ln n)² + Δ(ln k)² + 4·Δ(ln m)²
+//! 1 / (d² + 20·Δw² + Δo² + OTHER or CLUSTER + NEAR)²,   d² = Δ(ln n)² + Δ(ln k)² + 2·Δ(ln m)²
 //! ```
 //!
-//! together with a zero of weight [`PRIOR`]; at a measured point the time is the measured one. Only
+//! with w the waves that a shape's tiles are, three at most, and o the share of a row's last cluster that lies
+//! beyond C: kernels whose tiles fill the SMs alike deviate alike, and clusters with tiles that are not there
+//! are slower, with some kernels by half. OTHER counts where the tile or the split of k is another, CLUSTER
+//! where they are the same in clusters of another form. A zero of weight [`PRIOR`] is averaged with them; at a
+//! measured point the time is the measured one. Only
 //! columns of the same alignment count, where there are any; of those, columns whose k alone is aligned
 //! otherwise are further away by [`ROWS`].
 
@@ -16,16 +20,32 @@ use crate::device::{Device, MeasuredGemm};
 
 /// Columns that a shape between them looks at.
 const NEAREST: usize = 12;
-/// What a measurement of another algorithm counts as further away, as a squared distance. This and
-/// the next two were chosen by leaving out whole columns of an H200's measurements.
+/// What a measurement of another algorithm counts as further away, as a squared distance, and of the same in other
+/// clusters. These and the next four were chosen by leaving out whole columns of an H200's measurements.
 const OTHER: f64 = 1.0;
+const CLUSTER: f64 = 0.5;
+/// What a difference of 1 in ln m, in waves and in what lies beyond C counts, as squared distances.
+const ROW: f64 = 2.0;
+const WAVE: f64 = 20.0;
+const BEYOND: f64 = 1.0;
 /// Squared distance below which all measurements are equally near.
 const NEAR: f64 = 0.05;
 /// What a column counts as further away whose rows of A are aligned otherwise, as a squared distance:
 /// a factor of 2 in k.
 const ROWS: f64 = 0.5;
+/// Waves beyond which one more or less does not tell shapes apart.
+const MANY: f64 = 3.0;
 /// Weight of the model alone: that of a measurement at a squared distance of 1.4.
 const PRIOR: f64 = 0.5;
+
+/// How an algorithm's tiles lie on C and the SMs.
+#[derive(Copy, Clone, Debug, Default, PartialEq)]
+struct Fill {
+    /// Waves that its tiles, whole clusters of them, are on all SMs, at most [`MANY`].
+    waves: f64,
+    /// Share of a row's last cluster that is beyond C [0–1].
+    beyond: f64,
+}
 
 /// Measured rows of one (n, k).
 #[derive(Clone, Debug, PartialEq)]
@@ -48,6 +68,7 @@ struct Row {
     /// ln(measured / modelled).
     correction: f64,
     algorithm: u16,
+    fill: Fill,
 }
 
 /// A place between the columns.
@@ -86,6 +107,7 @@ impl Library {
                 m,
                 correction: point.correction.ln(),
                 algorithm,
+                fill: self.fill(device, Shape { m, n, k }, algorithm),
             };
             match self.columns.last_mut() {
                 Some(column) if (column.n, column.k) == (n, k) => {
@@ -160,9 +182,42 @@ impl Library {
         least.fold(0.0, f64::min).exp()
     }
 
+    /// How an algorithm's tiles lie.
+    fn fill(&self, device: &Device, Shape { m, n, .. }: Shape, algorithm: u16) -> Fill {
+        let Some(a) = self.algorithms.get(usize::from(algorithm)) else {
+            return Fill::default();
+        };
+        let whole = |x: u64, tile: u32, cluster: u32| {
+            x.div_ceil(tile.into())
+                .next_multiple_of(cluster.max(1).into()) as f64
+        };
+        let rows = whole(m, a.tile.0, a.cluster.0);
+        let columns = whole(n, a.tile.1, a.cluster.1);
+        let tiles = rows * columns * f64::from(a.split.max(1));
+        let there = n as f64 / f64::from(a.tile.1.max(1));
+        Fill {
+            waves: (tiles / f64::from(device.sms.max(1))).min(MANY),
+            beyond: (columns - there) / f64::from(a.cluster.1.max(1)),
+        }
+    }
+
+    /// What another algorithm counts as further away.
+    fn unlike(&self, one: u16, other: u16) -> f64 {
+        if one == other {
+            return 0.0;
+        }
+        let of = |place: u16| {
+            let algorithm = self.algorithms.get(usize::from(place))?;
+            Some((algorithm.tile, algorithm.split, algorithm.align))
+        };
+        if of(one) == of(other) { CLUSTER } else { OTHER }
+    }
+
     /// ln of the factor on the model.
-    pub(super) fn correction(&self, place: &Place, m: u64, algorithm: u16) -> f64 {
+    pub(super) fn correction(&self, device: &Device, place: &Place, m: u64, algorithm: u16) -> f64 {
         let ln_m = (m.max(1) as f64).ln();
+        let Place { n, k, .. } = *place;
+        let fill = self.fill(device, Shape { m, n, k }, algorithm);
         let (mut sum, mut weights) = (0.0, PRIOR);
         for &(distance, at) in &place.near[..place.count] {
             let rows = &self.columns[at].rows;
@@ -172,12 +227,11 @@ impl Library {
                 if distance == 0.0 && row.m == m {
                     return row.correction;
                 }
-                let other = if row.algorithm == algorithm {
-                    0.0
-                } else {
-                    OTHER
-                };
-                let far = distance + 4.0 * (row.ln_m - ln_m).powi(2) + other + NEAR;
+                let other = self.unlike(row.algorithm, algorithm);
+                let rows = ROW * (row.ln_m - ln_m).powi(2);
+                let filled = WAVE * (row.fill.waves - fill.waves).powi(2)
+                    + BEYOND * (row.fill.beyond - fill.beyond).powi(2);
+                let far = distance + rows + filled + other + NEAR;
                 let weight = 1.0 / (far * far);
                 sum += row.correction * weight;
                 weights += weight;
@@ -186,3 +240,6 @@ impl Library {
         sum / weights
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -23,6 +23,7 @@ fn device() -> Device {
     let algorithm = |tile, split, efficiency| Algorithm {
         tile,
         split,
+        cluster: (1, 1),
         align: ALIGNED,
         efficiency,
     };
