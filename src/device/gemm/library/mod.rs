@@ -15,8 +15,9 @@
 //! alike. `arithmetic` and `bandwidth` are the profile's rates of one SM and of the memory, `overhead`
 //! its fixed time, each times a fitted factor; `load` is what one SM reads of its operands from level-2
 //! cache, where a B smaller than `cached` stays for the next GEMM in a row; `efficiency` is that of the
-//! tile and split. A shape whose choice is not listed takes the choice for the same n and the nearest
-//! k, and where there is none the fastest of the algorithms met in `MET` measurements.
+//! tile, split and cluster. A shape whose choice is not listed takes the choice for the same n and the nearest
+//! k; where there is none the fastest of the choices for the nearest (n, k): see `lend`; and where few
+//! are near the fastest of the algorithms met in `MET` measurements.
 //!
 //! Rows that are no multiples of 16 bytes (n or k no multiple of 8 elements of 2 bytes) make a library
 //! leave its fast kernels, whatever their tile is called: algorithms, rates, choices and measurements
@@ -25,6 +26,7 @@
 //! Measured points correct it: see `near`.
 
 mod floor;
+mod lend;
 mod model;
 mod near;
 #[cfg(test)]
@@ -34,14 +36,13 @@ use super::{GemmTime, wave};
 use crate::device::{DType, Device};
 use crate::units::{BytesPerSecond, Seconds};
 use floor::Floor;
+use lend::Lenders;
 use model::Modelled;
 use near::Measured;
 pub(super) use near::Place;
 
 /// Measurements of an algorithm that make it one to choose from.
 const MET: u32 = 3;
-/// Shapes with the same n lend their choices up to this distance in ln k: a factor of 2.
-const LEND: f64 = std::f64::consts::LN_2;
 /// Bytes that rows are multiples of for the fastest kernels: what a GPU loads at once.
 pub const ALIGNED: u32 = 16;
 
@@ -220,7 +221,7 @@ impl Library {
             n: place.n,
             k: place.k,
         };
-        let (algorithm, modelled) = self.modelled(device, shape, place.choices, sms)?;
+        let (algorithm, modelled) = self.modelled(device, shape, &place.lenders, sms)?;
         let factor = self.correction(device, place, m, algorithm).exp();
         Some(GemmTime {
             seconds: modelled.seconds * factor,
@@ -233,37 +234,25 @@ impl Library {
         })
     }
 
-    /// The choices for (n, k): its own, else those for the same n and the nearest k.
-    fn lent(&self, n: u64, k: u64) -> Option<usize> {
-        let from = self.choices.partition_point(|c| (c.n, c.k) < (n, k));
-        let far = |at: usize| {
-            let choice = self.choices.get(at).filter(|c| c.n == n)?;
-            let far = (choice.k as f64 / k.max(1) as f64).ln().abs();
-            let alike = choice.k == k || self.align(n, choice.k) == self.align(n, k);
-            (alike && far <= LEND).then_some((far, at))
-        };
-        let near = [Some(from), from.checked_sub(1)];
-        let near = near.into_iter().flatten().filter_map(far);
-        near.min_by(|a, b| a.0.total_cmp(&b.0)).map(|(_, at)| at)
-    }
-
-    /// The algorithm taken and its time: the listed one on all SMs, else the fastest.
+    /// The algorithm taken and its time: on all SMs the listed one, or the fastest of those lent, else
+    /// the fastest of all.
     fn modelled(
         &self,
         device: &Device,
         shape: Shape,
-        choices: Option<usize>,
+        lenders: &Lenders,
         sms: u32,
     ) -> Option<(u16, Modelled)> {
         let rate = device.rate(self.dtype)?;
-        let listed = choices
-            .and_then(|at| self.choices.get(at))
-            .filter(|_| sms >= device.sms)
-            .and_then(|choice| choice.of(shape.m));
-        if let Some(place) = listed
-            && let Some(algorithm) = self.algorithms.get(usize::from(place))
-        {
-            return Some((place, self.one(device, rate, shape, *algorithm, sms)));
+        if sms >= device.sms {
+            let lent = lenders.of(&self.choices, shape.m).filter_map(|place| {
+                let algorithm = self.algorithms.get(usize::from(place))?;
+                Some((place, self.one(device, rate, shape, *algorithm, sms)))
+            });
+            let fastest = lent.min_by(|a, b| a.1.seconds.total_cmp(&b.1.seconds));
+            if fastest.is_some() {
+                return fastest;
+            }
         }
         let align = self.align(shape.n, shape.k);
         let all = || self.algorithms.iter().enumerate();

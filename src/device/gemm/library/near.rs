@@ -15,7 +15,7 @@
 //! columns of the same alignment count, where there are any; of those, columns whose k alone is aligned
 //! otherwise are further away by [`ROWS`].
 
-use super::{Library, Modelled, Shape};
+use super::{Lenders, Library, Modelled, Shape};
 use crate::device::{Device, MeasuredGemm};
 
 /// Columns that a shape between them looks at.
@@ -76,8 +76,8 @@ struct Row {
 pub(in crate::device::gemm) struct Place {
     pub(super) n: u64,
     pub(super) k: u64,
-    /// Of the choices.
-    pub(super) choices: Option<usize>,
+    /// Whose choices it takes.
+    pub(super) lenders: Lenders,
     /// Squared distances and columns, the nearest first.
     near: [(f64, usize); NEAREST],
     count: usize,
@@ -135,7 +135,8 @@ impl Library {
     /// The algorithm of a measured point and its time by the model.
     fn of(&self, device: &Device, point: &MeasuredGemm) -> Option<(u16, Modelled)> {
         let MeasuredGemm { m, n, k, .. } = *point;
-        self.modelled(device, Shape { m, n, k }, self.lent(n, k), device.sms)
+        let lenders = self.lenders(n, k);
+        self.modelled(device, Shape { m, n, k }, &lenders, device.sms)
     }
 
     /// The place of (n, k) among choices and columns.
@@ -144,7 +145,7 @@ impl Library {
         let mut place = Place {
             n,
             k,
-            choices: self.lent(n, k),
+            lenders: self.lenders(n, k),
             near: [(f64::INFINITY, 0); NEAREST],
             count: 0,
         };
