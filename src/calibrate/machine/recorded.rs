@@ -180,7 +180,7 @@ mod tests {
     use crate::{device, topology};
 
     const SAMPLES: &str =
-        include_str!("../../../experiments/calibration/measured/2026-11-30-h200-pair.csv");
+        include_str!("../../../experiments/calibration/measured/2026-11-30-h200-pair-fourth.csv");
     const TEXT: &str = include_str!("../../../topologies/h200-pair-calibrated.yaml");
 
     #[test]
@@ -224,7 +224,7 @@ mod tests {
         let whole_lines = &most[..most.rfind('\n').unwrap()];
         let few = refit(TEXT, shipped.device(0), whole_lines).unwrap_err();
         assert!(
-            few.to_string().contains("and the calibration has 2876"),
+            few.to_string().contains("and the calibration has 4014"),
             "{few}"
         );
         let none = refit(TEXT, shipped.device(0), "").unwrap_err();

@@ -183,7 +183,7 @@ mod tests {
 
     /// Samples of two H200.
     const SAMPLES: &str =
-        include_str!("../../../experiments/calibration/measured/2026-11-30-h200-pair.csv");
+        include_str!("../../../experiments/calibration/measured/2026-11-30-h200-pair-fourth.csv");
 
     /// The machine that the samples are from, what its library takes, what precedes a kernel, and the
     /// products as the calibration kept them.
