@@ -19,8 +19,8 @@ pub fn tiling(products: Products, tile: Option<Tile>) -> Option<Tiling> {
 
 /// The waves of a kernel's tile; `None` for GPUs that are no Hopper, whose tiles were not measured.
 fn tiled(fused: &Fused<'_>, tile: Option<usize>) -> Option<Tiled> {
-    let hopper = ["H100", "H200", "H800", "GH200"];
-    if !hopper.iter().any(|name| fused.device.name.contains(name)) {
+    let name = fused.device.name.to_lowercase();
+    if !["h100", "h200", "h800"].iter().any(|h| name.contains(h)) {
         return None;
     }
     let [m, n, k] = fused.shape;
@@ -44,4 +44,38 @@ fn tiled(fused: &Fused<'_>, tile: Option<usize>) -> Option<Tiled> {
         time: waves.time,
         wave: waves.wave,
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::device::{self, DType};
+
+    /// Half of 512 rows wait: two waves of 128 × 128 at 0.9 of the rate, which take 1/0.9 of one of
+    /// 128 × 256 on 128 of 132 SMs. Only on a Hopper.
+    #[test]
+    fn kernels_take_their_tiles_waves_on_a_hopper() {
+        let tiling = tiling(Products::Own, None).unwrap();
+        let half = |waits| Rows {
+            rows: 256,
+            waits,
+            adds: false,
+        };
+        let on = |name: &str| {
+            let device = device::load(name).unwrap();
+            let fused = Fused {
+                device: &device,
+                dtype: DType::Bf16,
+                shape: [512, 8192, 8192],
+                sms: device.sms,
+                rows: vec![half(false), half(true)],
+            };
+            (tiling.find)(&fused, tiling.tile)
+        };
+        let found = on("h200").unwrap();
+        assert!((found.time - 1.0 / 0.9).abs() < 1e-9, "{found:?}");
+        assert_eq!(found.wave, 0.5);
+        assert_eq!(on("a100-sxm-80g"), None);
+        assert_eq!(super::tiling(Products::Library, None), None);
+    }
 }

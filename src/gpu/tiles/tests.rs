@@ -1,7 +1,7 @@
 //! The kernels' table, their choice, and what the compiler makes of them.
 
 use super::tile::TILES;
-use super::{Does, Family, Stage, Tile};
+use super::{Does, Family, Stage, Tile, waves};
 use crate::device::DType;
 use crate::gpu::cache::Cache;
 use crate::gpu::kernels::compiled;
@@ -130,14 +130,39 @@ fn sums_are_awaited_by_tiles_that_are_multiplied() {
         let stages = [stage(first, false), stage(second, true)];
         tile.cost_in_stages(&problem, 132, &stages) / wave
     };
-    // Half of the rows are a wave, and the sums of the others come while these are multiplied.
+    // Half of the rows are a wave, and the sums of the others come while these are multiplied, also in
+    // two parts: the second comes behind the first, and not when that is done.
     assert_eq!(cost(512, 512), 2.0);
+    let parts = [stage(512, false), stage(256, true), stage(256, true)];
+    assert_eq!(tile.cost_in_stages(&problem, 132, &parts) / wave, 2.0);
     // All in one wave but for what comes over the link: 256 · 2000 of 8192 + 200 products deep.
     let one = Problem { m: 512, ..problem };
     let halves = [stage(256, false), stage(256, true)];
     let arrival = 256.0 * 8192.0 * 2000.0 / (132.0 * 128.0 * 256.0 * 8392.0);
     let found = tile.cost_in_stages(&one, 132, &halves) / wave;
     assert!((found - (1.0 + arrival)).abs() < 1e-9, "{found}");
+}
+
+/// 1024 × 8192 in 128 clusters of 256 × 256, 66 at once, are two waves. Where copies take 8 of 132 SMs, three waves
+/// of 344 tiles of 128 × 192 at 0.93 of the rate take less than three of those: 3 · 0.75 / 0.93 of one.
+#[test]
+fn fewer_sms_take_more_waves_of_other_tiles() {
+    let all = problem(1024, 8192, 8192);
+    let of = |problem: &Problem| waves(problem, 132, &[], None).unwrap();
+    let whole = of(&all);
+    assert_eq!((whole.time, whole.wave), (1.0, 0.5));
+    let left = of(&Problem { sms: 124, ..all });
+    let time = 3.0 * 0.75 / 0.93 / 2.0;
+    assert!((left.time - time).abs() < 1e-9, "{left:?}");
+    assert!((left.wave - 1.0 / 3.0).abs() < 1e-9, "{left:?}");
+    // One tile, as where it is named; and a product that is the library's.
+    let named = waves(&Problem { sms: 124, ..all }, 132, &[], Some(TILES[0].0)).unwrap();
+    assert_eq!((named.time, named.wave), (1.5, 1.0 / 3.0));
+    let odd = Problem {
+        ld: [8191, 8192, 8192],
+        ..all
+    };
+    assert_eq!(waves(&odd, 132, &[], None), None);
 }
 
 /// Registers of a thread and bytes of its stack frame, spilled registers included: what the section
