@@ -187,8 +187,11 @@ impl Engine<'_> {
             },
         };
         if let Some(shape) = self.whole_gemm(task) {
-            let tiles = self.costs.gemm_tiles(gpu, shape, want.min(sms))?;
-            return Ok((want.min(sms).min(tiles), false));
+            let want = want.min(sms);
+            let tiles = self.costs.gemm_tiles(gpu, shape, want)?;
+            // Told to use fewer SMs, the library takes a kernel that fills them.
+            let fills = want < sms && self.costs.device(gpu).scatter.cluster.is_some();
+            return Ok((if fills { want } else { want.min(tiles) }, false));
         }
         if fixed && want > sms {
             return Err(SimError::TooManySms {

@@ -107,7 +107,7 @@ impl Engine<'_> {
         let Some(shape) = self.whole_gemm(task).filter(|_| blocks > 0) else {
             return Ok(0.0);
         };
-        let tiles = self.costs.gemm_tiles(gpu, shape, blocks)?.max(1);
+        let tiles = self.costs.gemm_tiles(gpu, shape, blocks)?.max(blocks);
         let waves = tiles.div_ceil(blocks);
         let scatter = self.costs.device(gpu).scatter;
         let late = blocks - scatter.room(self.costs.device(gpu).library.sms, blocks);
