@@ -6,6 +6,8 @@
 
 use rayon::prelude::*;
 
+use crate::gpu::timing::quantile;
+
 /// How to resample.
 #[derive(Copy, Clone, Debug, PartialEq)]
 pub struct Bootstrap {
@@ -57,18 +59,9 @@ impl Bootstrap {
         }
         values.sort_by(f64::total_cmp);
         let outside = (1.0 - self.confidence) / 2.0;
-        Some([outside, 1.0 - outside].map(|share| quantile(&values, share)))
+        let [low, high] = [outside, 1.0 - outside].map(|share| quantile(&values, share));
+        Some([low?, high?])
     }
-}
-
-/// The quantile of ascending values, of which there is at least one, linear between neighbours
-/// (type 7 of Hyndman and Fan 1996).
-pub(crate) fn quantile(sorted: &[f64], share: f64) -> f64 {
-    let last = sorted.len() - 1;
-    let at = share.clamp(0.0, 1.0) * last as f64;
-    let below = (at as usize).min(last);
-    let above = (below + 1).min(last);
-    sorted[below] + (at - below as f64) * (sorted[above] - sorted[below])
 }
 
 /// The mixer of SplitMix64 (Steele, Lea and Flood 2014): neighbouring numbers become unrelated ones.
@@ -82,16 +75,6 @@ pub(super) fn mix(number: u64) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn quantiles_lie_between_neighbours() {
-        let values = [1.0, 2.0, 4.0];
-        assert_eq!(
-            [0.0, 0.25, 0.5, 0.75, 1.0].map(|q| quantile(&values, q)),
-            [1.0, 1.5, 2.0, 3.0, 4.0]
-        );
-        assert_eq!(quantile(&[7.0], 0.3), 7.0);
-    }
 
     #[test]
     fn the_same_for_any_number_of_threads() {

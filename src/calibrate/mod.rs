@@ -24,10 +24,7 @@ pub mod table;
 /// assert!((300..367).contains(&below));
 /// ```
 pub fn lot(case: &str, seed: u64) -> f64 {
-    // FNV-1a over the name, then the mixer of SplitMix64.
-    let hash = case.bytes().fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| {
-        (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
-    });
+    let hash = crate::input::Fingerprint::of(case.as_bytes());
     let mixed = bootstrap::mix(hash ^ bootstrap::mix(seed));
     (mixed >> 11) as f64 / (1_u64 << 53) as f64
 }

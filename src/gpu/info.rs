@@ -2,11 +2,12 @@
 
 use std::path::PathBuf;
 
+use super::GpuError;
 use super::env::{Active, Library};
 use super::raw::nvml::{Links, State};
 use super::raw::{self, Attributes, Peer};
 use super::session::Session;
-use super::{GpuError, cache};
+use crate::input::Fingerprint;
 
 /// A library of the machine.
 #[derive(Debug)]
@@ -44,7 +45,7 @@ pub struct Info {
 
 /// Sixteen digits that tell GPUs apart without naming them.
 pub fn uuid_hash(uuid: &[u8; 16]) -> String {
-    format!("{:016x}", cache::checksum(uuid))
+    format!("{:016x}", Fingerprint::of(uuid))
 }
 
 /// Looks at the machine.

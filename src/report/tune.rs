@@ -59,6 +59,14 @@ pub fn table(all: &[Tuned], look: &Look) -> String {
         for (reason, count) in &tuned.skipped {
             text += &format!("  {count} × cannot: {}\n", clean(reason));
         }
+        let cannot: u32 = tuned.skipped.iter().map(|(_, count)| count).sum();
+        let left = tuned
+            .searched
+            .saturating_sub(cannot + tuned.tried.len() as u32);
+        if left > 0 {
+            text +=
+                &format!("  {left} × slower by the simulator, or more of a kind than are tried\n");
+        }
         text += &grid.draw(look);
         if let (Some((at, tried, _)), Some(regret)) = (tuned.best(), tuned.regret()) {
             text += &format!(

@@ -258,6 +258,11 @@ fn wrong_arguments_are_named() {
     );
     let third = with(&["--measured", "tests/data/validate/second.csv"]);
     assert!(duet(&third, 2).contains("is a third table"));
+    let missing = with(&["--report", "target/no-such-folder/report.md"]);
+    assert_eq!(
+        duet(&missing, 3),
+        "error: cannot write `target/no-such-folder/report.md`: there is no folder `target/no-such-folder`\n  help: create it, or name a file in a folder that exists\n"
+    );
     let none = ["validate", ARGS[1], "--measured", ARGS[3]];
     assert!(duet(&none, 2).contains("name a calibrated topology with `-t TOPOLOGY`"));
     let wrong = [

@@ -192,6 +192,9 @@ fn judge(experiment: &Experiment, args: &JudgeArgs, output: &OutputArgs) -> Resu
             third.display()
         )));
     }
+    if let Some(report) = &args.report {
+        folder_of(report)?;
+    }
     let measured = read(first)?;
     is_of(experiment, &measured, first)?;
     let second = rest.first().map(read).transpose()?;
@@ -235,6 +238,22 @@ fn judge(experiment: &Experiment, args: &JudgeArgs, output: &OutputArgs) -> Resu
         write_report(&found, &drawn, path, &experiment.file, args)?;
     }
     show(&found, args, output)
+}
+
+/// Refuses a file that cannot be written later since its folder is missing.
+fn folder_of(file: &Path) -> Result<(), Failure> {
+    let folder = match file.parent() {
+        Some(folder) if !folder.as_os_str().is_empty() => folder,
+        _ => return Ok(()),
+    };
+    match folder.is_dir() {
+        true => Ok(()),
+        false => Err(Failure::Input(format!(
+            "error: cannot write `{}`: there is no folder `{}`\n  help: create it, or name a file in a folder that exists",
+            file.display(),
+            folder.display()
+        ))),
+    }
 }
 
 /// Refuses a table of another experiment's cases.

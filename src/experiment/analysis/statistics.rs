@@ -2,7 +2,7 @@
 
 pub use crate::calibrate::metrics::{largest, mean};
 
-use crate::calibrate::bootstrap::quantile;
+use crate::gpu::timing::quantile;
 
 /// Geometric mean of positive values; `None` without values.
 pub fn geomean(values: impl IntoIterator<Item = f64>) -> Option<f64> {
@@ -20,7 +20,7 @@ pub fn geomean(values: impl IntoIterator<Item = f64>) -> Option<f64> {
 pub fn percentile(values: &[f64], p: f64) -> Option<f64> {
     let mut sorted = values.to_vec();
     sorted.sort_by(f64::total_cmp);
-    (!sorted.is_empty()).then(|| quantile(&sorted, p))
+    quantile(&sorted, p)
 }
 
 #[cfg(test)]

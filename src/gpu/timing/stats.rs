@@ -49,6 +49,8 @@ mod tests {
         assert_eq!(Summary::of(&[]), None);
         let one = Summary::of(&[3.0]).unwrap();
         assert_eq!((one.p10, one.median, one.p90), (3.0, 3.0, 3.0));
+        let ends = [0.0, 0.25, 1.0].map(|q| quantile(&[1.0, 2.0, 4.0], q));
+        assert_eq!(ends, [Some(1.0), Some(1.5), Some(4.0)]);
         let infinite = Summary::of(&[1.0, f64::INFINITY, f64::INFINITY]).unwrap();
         assert_eq!(infinite.p90, f64::INFINITY);
     }

@@ -121,6 +121,13 @@ impl Rows {
     fn push(&mut self, line: &Line<'_, '_>, found: &mut Diagnostics) {
         let Some(row) = row(line, found) else { return };
         let of = ["topology", "model"].map(|name| line.text(name).to_owned());
+        if of[0].is_empty() {
+            line.wrong("topology", "a name is missing", found);
+        }
+        if !is_hash(&of[1]) {
+            let words = format!("`{}` is no hash of a model", of[1]);
+            line.wrong("model", &words, found);
+        }
         let first = self.model.get_or_insert_with(|| of.clone());
         if *first != of {
             line.wrong(
@@ -145,6 +152,20 @@ impl Rows {
     }
 }
 
+/// A number that may not be missing.
+fn filled(line: &Line<'_, '_>, name: &'static str, found: &mut Diagnostics) -> Option<f64> {
+    let number = line.number(name, found)?;
+    if number.is_none() {
+        line.wrong(name, "a number is missing", found);
+    }
+    number
+}
+
+/// A fingerprint as it is written.
+fn is_hash(text: &str) -> bool {
+    text.len() == 16 && text.bytes().all(|byte| byte.is_ascii_hexdigit())
+}
+
 fn row(line: &Line<'_, '_>, found: &mut Diagnostics) -> Option<Prediction> {
     let case = read_case(line, found)?;
     let word = line.text("chosen");
@@ -158,12 +179,25 @@ fn row(line: &Line<'_, '_>, found: &mut Diagnostics) -> Option<Prediction> {
         line.micros("low_us", found)?,
         line.micros("high_us", found)?,
     ];
+    let simulated = line.micros("simulated_us", found)?;
     let interval = match interval {
-        [Some(low), Some(high)] => Some([low, high]),
-        _ => None,
+        [None, None] => None,
+        [Some(_), None] | [None, Some(_)] => {
+            line.wrong("high_us", "an interval with one end", found);
+            return None;
+        }
+        [Some(low), Some(high)] => {
+            // Both are written with 0.01 us.
+            let outside = |time| !(low - 1e-8..=high + 1e-8).contains(&time);
+            if low > high || simulated.is_some_and(outside) {
+                let words = "the simulated time is not within its interval";
+                line.wrong("low_us", words, found);
+                return None;
+            }
+            Some([low, high])
+        }
     };
     let skipped = line.text("skipped").to_owned();
-    let simulated = line.micros("simulated_us", found)?;
     if simulated.is_some() != skipped.is_empty() {
         let words =
             "a row has either a simulated time or a reason why it has none: write one of them";
@@ -183,8 +217,8 @@ fn row(line: &Line<'_, '_>, found: &mut Diagnostics) -> Option<Prediction> {
             "" => None,
             _ => Some(line.yes("gemm_measured", found)?),
         },
-        steps: line.number("steps", found)?.unwrap_or(0.0),
-        message: line.number("message_bytes", found)?.unwrap_or(0.0),
+        steps: filled(line, "steps", found)?,
+        message: filled(line, "message_bytes", found)?,
         tasks: line.parse("tasks", "a number of tasks", found)?,
         handoffs: line.parse("handoffs", "a number of hand-offs", found)?,
         skipped: (!skipped.is_empty()).then_some(skipped),

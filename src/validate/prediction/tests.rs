@@ -112,6 +112,48 @@ fn mistakes_have_a_place() {
     assert!(says("stream/sequential", "graph/sequential").contains("help: write `graph`"));
     let model = predicted().model;
     assert!(says(&model, "0").contains("two models in one table"));
+    assert!(says(&model, "0").contains("`0` is no hash of a model"));
+    // A row by column, damaged.
+    let header: Vec<&str> = text.lines().next().unwrap().split(',').collect();
+    let row: Vec<&str> = text.lines().nth(1).unwrap().split(',').collect();
+    let at = |name: &str| header.iter().position(|known| *known == name).unwrap();
+    let damaged = |name: &str, cell: &str| {
+        let mut cells = row.clone();
+        cells[at(name)] = cell;
+        let table = text.replacen(&row.join(","), &cells.join(","), 1);
+        Predictions::parse("p.csv", &table).unwrap_err().to_string()
+    };
+    for (name, cell, words) in [
+        ("low_us", "", "an interval with one end"),
+        ("high_us", "", "an interval with one end"),
+        (
+            "low_us",
+            "1e9",
+            "the simulated time is not within its interval",
+        ),
+        (
+            "high_us",
+            "0.5",
+            "the simulated time is not within its interval",
+        ),
+        (
+            "simulated_us",
+            "1e9",
+            "the simulated time is not within its interval",
+        ),
+        ("steps", "", "a number is missing"),
+        ("message_bytes", "", "a number is missing"),
+        ("topology", "", "a name is missing"),
+        ("closed_us", "-1", "`-1` is not a number of at least 0"),
+        ("spec_us", "nan", "`nan` is not a number of at least 0"),
+        ("tasks", "1.5", "`1.5` is not a number of tasks"),
+    ] {
+        let error = damaged(name, cell);
+        assert!(
+            error.contains(words) && error.contains("p.csv:2:"),
+            "{name}: {error}"
+        );
+    }
 }
 
 /// T = 100 us: 60 of compute at 3 %, 20 of exposed communication at 10 %, 10 of contention at 50 %,
