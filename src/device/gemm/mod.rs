@@ -111,7 +111,7 @@ impl GemmTime {
 /// `None` when the device lacks `dtype`. An empty GEMM takes no time.
 pub fn gemm(device: &Device, dtype: DType, m: u64, n: u64, k: u64, sms: u32) -> Option<GemmTime> {
     if let Some(library) = listed(device, dtype).filter(|_| m > 0 && n > 0 && k > 0) {
-        return library.time(device, &library.place(n, k), m, sms);
+        return library.time(device, None, (&library.place(n, k), m), sms);
     }
     let model = model(device, dtype, m, n, k, sms)?;
     let factor = table::correction(&device.gemm_table, dtype, m, n, k);

@@ -82,8 +82,9 @@ impl Column<'_> {
     fn long(&self, m: u64, sms: u32) -> GemmTime {
         let (curve, n, k) = (self.curve, self.n, self.k);
         let time = match self.place.as_ref().filter(|_| m > 0 && n > 0 && k > 0) {
-            Some(place) => listed(&curve.device, curve.dtype)
-                .and_then(|library| library.time(&curve.device, place, m, sms)),
+            Some(place) => listed(&curve.device, curve.dtype).and_then(|library| {
+                library.time(&curve.device, curve.search.as_ref(), (place, m), sms)
+            }),
             None => gemm(&curve.device, curve.dtype, m, n, k, sms),
         };
         time.unwrap_or_default()

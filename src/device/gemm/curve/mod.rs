@@ -17,6 +17,7 @@ mod memory;
 mod tests;
 
 use super::super::{DType, Device};
+use super::library::Search;
 use super::tiles::{Choice, Pair, Prepared, Waves, part, quotient};
 use super::{GemmTime, K_FILL, listed, table, wave};
 
@@ -37,6 +38,8 @@ pub struct Curve {
     /// On all SMs, and on those that a library collective leaves.
     waves: [Waves; 2],
     table: table::Columns,
+    /// The fastest of a library's algorithms.
+    search: Option<Search>,
     /// What no shape beats, corrections aside: seconds per multiply-add, elements
     /// of k that every tile takes beside its own, seconds of a GEMM's fixed time, and per byte in
     /// memory.
@@ -73,10 +76,12 @@ impl Curve {
             pairs: tiles.chunks(2).map(Pair::new).collect(),
             tiles,
             table,
+            search: None,
         };
         if let Some(library) = listed(device, dtype) {
             curve.table = table::Columns::default();
             curve.fill = 0.0;
+            curve.search = Search::new(library, device);
             let factor = 1.0 / library.best();
             let [arithmetic, memory, least] = library.bounds();
             curve.least = factor * 2.0 / (device.rate(dtype)? * arithmetic);

@@ -29,6 +29,7 @@ mod floor;
 mod lend;
 mod model;
 mod near;
+mod search;
 #[cfg(test)]
 mod tests;
 
@@ -40,6 +41,7 @@ use lend::Lenders;
 use model::Modelled;
 use near::Measured;
 pub(super) use near::Place;
+pub(super) use search::Search;
 
 /// Measurements of an algorithm that make it one to choose from.
 const MET: u32 = 3;
@@ -208,12 +210,13 @@ impl Library {
         })
     }
 
-    /// The time of `m` rows at a place; `None` without a peak.
+    /// The time of `m` rows at a place; `None` without a peak. With a `search` of this library and device
+    /// it is found sooner.
     pub(super) fn time(
         &self,
         device: &Device,
-        place: &Place,
-        m: u64,
+        search: Option<&Search>,
+        (place, m): (&Place, u64),
         sms: u32,
     ) -> Option<GemmTime> {
         let shape = Shape {
@@ -221,7 +224,7 @@ impl Library {
             n: place.n,
             k: place.k,
         };
-        let (algorithm, modelled) = self.modelled(device, shape, &place.lenders, sms)?;
+        let (algorithm, modelled) = self.modelled(device, search, shape, &place.lenders, sms)?;
         let factor = self.correction(device, place, m, algorithm).exp();
         Some(GemmTime {
             seconds: modelled.seconds * factor,
@@ -239,6 +242,7 @@ impl Library {
     fn modelled(
         &self,
         device: &Device,
+        search: Option<&Search>,
         shape: Shape,
         lenders: &Lenders,
         sms: u32,
@@ -253,6 +257,10 @@ impl Library {
             if fastest.is_some() {
                 return fastest;
             }
+        }
+        if let Some(search) = search {
+            let likely = lenders.of(&self.choices, shape.m).next();
+            return search.fastest((self, device), shape, sms, likely);
         }
         let align = self.align(shape.n, shape.k);
         let all = || self.algorithms.iter().enumerate();

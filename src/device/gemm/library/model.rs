@@ -1,6 +1,6 @@
 //! The time of one algorithm, by the formulas of [`super`].
 
-use super::{Algorithm, Library, Shape};
+use super::{Algorithm, Library, Rates, Shape};
 use crate::device::Device;
 
 /// Bytes written and read per element of C and part of a split k (fp32 partial sums).
@@ -20,32 +20,52 @@ pub(super) struct Modelled {
 }
 
 impl Library {
+    /// An element of k of a tile \[s\].
+    pub(super) fn step(
+        &self,
+        device: &Device,
+        rate: f64,
+        rates: &Rates,
+        (rows, columns): (u32, u32),
+    ) -> f64 {
+        let size = self.dtype.size() as f64;
+        let all = f64::from(device.sms.max(1));
+        let (rows, columns) = (f64::from(rows), f64::from(columns));
+        let flow = both(
+            2.0 * rows * columns / (rate * rates.arithmetic / all),
+            (rows + columns) * size / rates.load.get(),
+        );
+        both(flow, rates.latency.get())
+    }
+
+    /// The share of B that is read from memory.
+    pub(super) fn miss(&self, Shape { n, k, .. }: Shape) -> f64 {
+        let rates = self.rates_of(self.align(n, k));
+        let b = k as f64 * n as f64 * self.dtype.size() as f64;
+        1.0 / (1.0 + (rates.cached / b).powi(4))
+    }
+
     /// The time on some SMs.
     pub(super) fn one(
         &self,
         device: &Device,
         rate: f64,
-        Shape { m, n, k }: Shape,
+        shape: Shape,
         algorithm: Algorithm,
         sms: u32,
     ) -> Modelled {
+        let Shape { m, n, k } = shape;
         let rates = self.rates_of(self.align(n, k));
         let size = self.dtype.size() as f64;
         let [m, n, k] = [m, n, k].map(|x| x as f64);
         let (tm, tn) = (f64::from(algorithm.tile.0), f64::from(algorithm.tile.1));
         let split = f64::from(algorithm.split.max(1));
-        let all = f64::from(device.sms.max(1));
         let sms = f64::from(sms.clamp(1, device.sms.max(1)));
-        let flow = both(
-            2.0 * tm * tn / (rate * rates.arithmetic / all),
-            (tm + tn) * size / rates.load.get(),
-        );
-        let step = both(flow, rates.latency.get());
+        let step = self.step(device, rate, rates, algorithm.tile);
         let tile = step * (k / split).ceil() + rates.epilogue.get() * tm * tn / AREA;
         let waves = ((m / tm).ceil() * (n / tn).ceil() * split / sms).ceil();
         let fraction = m * n * split / (tm * tn * sms);
-        let b = k * n * size;
-        let miss = 1.0 / (1.0 + (rates.cached / b).powi(4));
+        let (b, miss) = (k * n * size, self.miss(shape));
         let memory = |miss: f64| {
             let bytes = (m * k + m * n) * size + b * miss;
             bytes / (device.hbm.get() * rates.memory)
@@ -70,7 +90,7 @@ impl Library {
 }
 
 /// (a⁴ + b⁴)^¼ without overflow.
-fn both(a: f64, b: f64) -> f64 {
+pub(super) fn both(a: f64, b: f64) -> f64 {
     let most = a.max(b);
     if most <= 0.0 || !most.is_finite() {
         return most;

@@ -136,7 +136,7 @@ impl Library {
     fn of(&self, device: &Device, point: &MeasuredGemm) -> Option<(u16, Modelled)> {
         let MeasuredGemm { m, n, k, .. } = *point;
         let lenders = self.lenders(n, k);
-        self.modelled(device, Shape { m, n, k }, &lenders, device.sms)
+        self.modelled(device, None, Shape { m, n, k }, &lenders, device.sms)
     }
 
     /// The place of (n, k) among choices and columns.

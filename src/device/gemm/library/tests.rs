@@ -216,7 +216,7 @@ fn measured_points_are_met_and_carry_over() {
             n: point.n,
             k: point.k,
         };
-        let (_, modelled) = library.modelled(&gpu, shape, &at, gpu.sms).unwrap();
+        let (_, modelled) = library.modelled(&gpu, None, shape, &at, gpu.sms).unwrap();
         point.time = Seconds::of(1.1 * modelled.seconds);
     }
     gpu.gemm_table = points;
@@ -227,7 +227,7 @@ fn measured_points_are_met_and_carry_over() {
         k: 4000,
     };
     let none = Lenders::default();
-    let (_, modelled) = library.modelled(&gpu, shape, &none, gpu.sms).unwrap();
+    let (_, modelled) = library.modelled(&gpu, None, shape, &none, gpu.sms).unwrap();
     let found = gemm(&gpu, DType::Bf16, 1500, 4200, 4000, gpu.sms).unwrap();
     let ratio = found.seconds / modelled.seconds;
     assert!((1.08..=1.1).contains(&ratio), "{ratio}");
