@@ -376,6 +376,16 @@ fn predict_shows_the_closed_forms() {
     for field in ["chosen", "chosen_by", "runner_up", "margin"] {
         assert_eq!(all[field], compared[field], "{field}");
     }
+    // What the selector does not choose among is named where it is faster, and only there.
+    let line = "in the table: interdecom:d=8,comm=direct is 14 % faster, and none that the selector chooses among";
+    let text = |args: &str| -> String {
+        let words = stdout(args);
+        words.split_whitespace().collect::<Vec<_>>().join(" ")
+    };
+    assert!(
+        text("predict -t a100-nvswitch-8 --op gemm-ar -m 8192 -n 16384 -k 16384").contains(line)
+    );
+    assert!(!text(&format!("predict -t a6000-pairs-8 {operator}")).contains("in the table:"));
     let bare = json("predict -t a6000-pairs-8 --op all-gather --bytes 64MiB");
     assert_eq!(bare["chosen"], "double-ring");
     assert_eq!(bare["chosen_by"], "closed-forms");

@@ -101,6 +101,29 @@ fn mistakes_are_told() {
     fs::write(path.join("bare.csv"), &table).unwrap();
     let text = duet(path, &["plot", "bare.csv"], 3);
     assert!(text.contains("--experiment FILE"), "{text}");
+    for (name, from, to, words) in [
+        (
+            "other.yaml",
+            "name: small",
+            "name: other",
+            "they are of `small`, not of `other`",
+        ),
+        (
+            "changed.yaml",
+            "[32, 512, 1024]",
+            "[32, 512]",
+            "its machines, cases or strategies have changed since",
+        ),
+    ] {
+        fs::write(path.join(name), crate::SMALL.replacen(from, to, 1)).unwrap();
+        let text = duet(path, &["plot", "results/small", "--experiment", name], 3);
+        assert!(
+            text.contains(&format!(
+                "{words}\n  help: name the experiment that they are of"
+            )),
+            "{text}"
+        );
+    }
     let edited = table.replacen("fusion-ring", "fusion-rink", 1);
     fs::write(path.join("bare.csv"), edited).unwrap();
     let text = duet(path, &["plot", "bare.csv", "--experiment", "small.yaml"], 3);

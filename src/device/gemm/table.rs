@@ -136,7 +136,7 @@ impl Columns {
     }
 
     /// The columns' weights for a (n, k); `None` where there are too many of them or their rows.
-    #[inline]
+    #[inline(always)]
     pub fn blend(&self, n: f64, k: f64) -> Option<Blend> {
         let mut blend = Blend {
             weights: [[0.0; 2]; MOST_PAIRS],
