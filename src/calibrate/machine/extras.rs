@@ -222,6 +222,36 @@ mod tests {
     use super::*;
 
     #[test]
+    fn what_blocks_of_collectives_find_comes_from_launches_and_the_driver() {
+        let facts: Facts = [
+            ("margin.cluster", 4.0),
+            ("margin.places", 30.0),
+            ("margin.block.all-gather.8MiB", 1.1),
+            ("margin.block.reduce-scatter.8MiB", 0.7),
+            ("race.first", 0.5),
+        ]
+        .into_iter()
+        .map(|(name, value)| (name.to_owned(), Estimate::exact(value, 3)))
+        .collect();
+        let of = |facts: &Facts, name: &str| {
+            let found = extras(facts, 0.0, 0.0, 0.0);
+            found.iter().find(|f| f.name == name).map(|f| f.value.value)
+        };
+        let counts =
+            ["cluster", "places", "first"].map(|name| of(&facts, &format!("library.{name}")));
+        assert_eq!(counts, [Some(4.0), Some(30.0), Some(0.5)]);
+        let share = of(&facts, "library.block_share").unwrap();
+        assert!((share - 0.9).abs() < 1e-12);
+        let longer: Facts = [(
+            "margin.block.all-reduce.2MiB".to_owned(),
+            Estimate::exact(1.2, 3),
+        )]
+        .into_iter()
+        .collect();
+        assert_eq!(of(&longer, "library.block_share"), Some(1.0));
+    }
+
+    #[test]
     fn numbers_come_back_from_what_they_add_up_to() {
         let facts: Facts = [
             ("p2p.each", 2.4e-6),
