@@ -201,7 +201,7 @@ mod tests {
     #[test]
     fn columns_left_out_of_recorded_samples() {
         let (device, choices, launch, products) = recorded();
-        assert!(products.len() > 2500, "{}", products.len());
+        assert!(products.len() > 4000, "{}", products.len());
         let found = facts(&device, &products, &choices, launch);
         for (name, estimate) in &found {
             println!("{name} {:.2} %, n {}", 100.0 * estimate.value, estimate.n);
@@ -210,11 +210,13 @@ mod tests {
             let name = format!("gemm.unseen.{name}");
             found.iter().find(|f| f.0 == name).unwrap().1.value
         };
-        assert!(of("unaligned.mean") < 0.05, "{}", of("unaligned.mean"));
-        assert!(of("listed.mean") < 0.03, "{}", of("listed.mean"));
-        assert!(of("listed.median") < 0.016);
-        assert!(of("listed.long.mean") < 0.017);
-        assert!(of("unlisted.mean") < 0.036);
+        // Nine columns, from 16 rows on; three columns from 64 rows on gave 4 %.
+        assert!(of("unaligned.mean") < 0.055, "{}", of("unaligned.mean"));
+        assert!(of("listed.mean") < 0.026, "{}", of("listed.mean"));
+        assert!(of("listed.median") < 0.012);
+        assert!(of("listed.long.mean") < 0.0105);
+        assert!(of("unlisted.mean") < 0.035);
+        assert!(of("unlisted.long.mean") < 0.016);
         assert!(facts(&device, &[], &Choices::new(), launch).is_empty());
     }
 

@@ -61,11 +61,37 @@ fn rows_that_are_not_aligned_have_rates_and_tiles() {
 }
 
 #[test]
+fn clusters_are_read() {
+    let text = with("64x64/4: 1.02", "64x64/4+2x1: 1.02");
+    let gpu = parse(&text, "h200.yaml").unwrap_or_else(|e| panic!("{e}"));
+    let all = &gpu.gemm_library.as_deref().unwrap().algorithms;
+    let [_, whole, parts] = &all[..] else {
+        panic!()
+    };
+    assert_eq!((whole.cluster, whole.split), ((1, 1), 1));
+    assert_eq!(
+        (parts.tile, parts.split, parts.cluster),
+        ((64, 64), 4, (2, 1))
+    );
+}
+
+#[test]
 fn mistakes_have_place_and_remedy() {
     for (from, to, words) in [
         ("192:0", "192:7", "`192:7` is no choice"),
         ("512:2", "100:2", "growing numbers of rows"),
-        ("64x64/4", "64x64/x", "write e.g. `64x128`, or `64x128/4`"),
+        (
+            "64x64/4",
+            "64x64/x",
+            "write e.g. `64x128`, `64x128/4` with k",
+        ),
+        ("64x64/4", "64x64/4+1", "`64x64/4+1` is not a tile"),
+        ("64x64/4", "64x64+0x2", "clusters up to 64"),
+        (
+            "64x64/4",
+            "64x64+65x1",
+            "or `64x128/4+1x2` in clusters of 1x2",
+        ),
         ("128x256: 1.01", "128x256: 40", "`40` is no factor"),
         ("128x256: 1.01", "128x256@3: 1", "`3` is no alignment"),
         (

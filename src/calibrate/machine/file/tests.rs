@@ -69,7 +69,7 @@ fn products() -> Vec<Product> {
                 kernel: Some(Kernel {
                     tile,
                     split: 1,
-                    cluster: (1, 1),
+                    cluster: (1, 2),
                 }),
             });
         }
