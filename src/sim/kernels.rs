@@ -131,6 +131,21 @@ impl Kernels {
         now.max(self.opened[task as usize] + whole.wave)
     }
 
+    /// The time of a wave of fused kernel `launch` [s].
+    pub fn wave(&self, launch: LaunchId) -> f64 {
+        let (_, whole, _) = &self.launches[launch.index()];
+        whole.wave
+    }
+
+    /// What so many products take of its time [s].
+    pub fn alone(&self, launch: LaunchId, products: f64) -> f64 {
+        let (_, whole, total) = &self.launches[launch.index()];
+        match *total > 0.0 {
+            true => (whole.seconds - whole.overhead) * products / total,
+            false => 0.0,
+        }
+    }
+
     /// Products (m · n · k) of a wave of fused kernel `launch`.
     pub fn of_wave(&self, launch: LaunchId) -> f64 {
         let (_, whole, total) = &self.launches[launch.index()];

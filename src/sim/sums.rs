@@ -1,15 +1,15 @@
 //! Partial sums that a fused kernel adds to what arrives.
 //!
 //! On real GPUs its tiles are multiplied before; what waits for the arrival is that they are added and
-//! stored. With e the end of the group's share of the kernel's time, f the time at which its sums are
-//! known to be there, and C its bytes, at most those of a wave,
+//! stored. An SM holds the sums of one tile: while that waits, it takes no other, so that a group gets as far
+//! as one wave. With s and e the begin and end of the group's share of the kernel's time, t that time by
+//! itself, w a wave, f the time at which its sums are known to be there, and C its bytes, at most those of
+//! a wave,
 //!
 //! ```text
-//! end = e                          where f ≤ e
-//! end = f + 2 C / memory's rate    else: all tiles that wait read and write C at once
+//! end = e                                               where f ≤ min(e, s + w)
+//! end = max(e, f + 2 C / memory's rate + max(t − w, 0))  else: all tiles that wait read and write C at once
 //! ```
-//!
-//! Until then its SMs take no other tiles.
 
 use super::engine::{Engine, Event};
 use crate::schedule::{Compute, Schedule, Task, TaskId, Work};
@@ -77,8 +77,10 @@ impl Engine<'_> {
         sum.left = sum.left.saturating_sub(1);
         sum.at = sum.at.max(at);
         if sum.left == 0 && sum.waits {
-            let at = sum.at;
-            self.adds_from(task, at.max(now));
+            sum.over = true;
+            let at = sum.at.max(now);
+            let done = at + self.after_arrival(task);
+            self.events.push(done, Event::Drained(task));
         }
     }
 
@@ -87,24 +89,29 @@ impl Engine<'_> {
         let Some(sum) = self.graph.sums.of(task) else {
             return false;
         };
+        if sum.over {
+            return false;
+        }
         sum.waits = true;
-        let (left, at, over) = (sum.left, sum.at, sum.over);
-        if left == 0 && at > now && !over {
-            self.adds_from(task, at);
+        let (left, at) = (sum.left, sum.at);
+        if left > 0 {
+            return true;
         }
-        left > 0 || at > now && !over
+        sum.over = true;
+        let launch = self.schedule.tasks[task as usize].launch;
+        let wave = launch.map_or(0.0, |launch| self.kernels.wave(launch));
+        let done = at + self.after_arrival(task);
+        let first = self.spans[task as usize].start + wave;
+        let late = at > first.min(now) && done > now;
+        if late {
+            self.events.push(done, Event::Drained(task));
+        }
+        late
     }
 
-    fn adds_from(&mut self, task: u32, at: f64) {
-        if let Some(sum) = self.graph.sums.of(task) {
-            sum.over = true;
-        }
-        let done = at + self.adding(task);
-        self.events.push(done, Event::Drained(task));
-    }
-
-    /// How long tiles that wait take to be added and stored [s].
-    fn adding(&self, task: u32) -> f64 {
+    /// What a group that waited takes once its sums are there: its first tiles are added and stored, the
+    /// others multiplied too [s].
+    fn after_arrival(&self, task: u32) -> f64 {
         let t = &self.schedule.tasks[task as usize];
         let (Some(launch), Work::Compute(c)) = (t.launch, t.work) else {
             return 0.0;
@@ -115,7 +122,9 @@ impl Engine<'_> {
         let shape = self.costs.gemm_shape(task).unwrap_or_default();
         let products: f64 = shape.iter().map(|&size| size as f64).product();
         let wave = (self.kernels.of_wave(launch) / products).min(1.0);
-        2.0 * self.schedule.bytes(out) as f64 * wave
-            / self.costs.device(self.costs.gpu(task)).hbm.get()
+        let hbm = self.costs.device(self.costs.gpu(task)).hbm.get();
+        let added = 2.0 * self.schedule.bytes(out) as f64 * wave / hbm;
+        let rest = self.kernels.alone(launch, products) - self.kernels.wave(launch);
+        added + rest.max(0.0)
     }
 }

@@ -249,8 +249,9 @@ fn queues_that_share_a_copy_engine_take_turns() {
 /// and the own half is
 ///
 /// ```text
-/// start + T                                     where the sum comes before it is multiplied
-/// e₁ + flag + copy + flag + 2 C/memory's rate   else: all of its tiles wait (a wave and less)
+/// start + T                                                where the sum comes within the first wave
+/// e₁ + flag + copy + flag + 2 C/memory's rate + (T/2 − w)   else: an SM holds the sums of one tile, and
+///                                                          takes the next when they are stored
 /// ```
 #[test]
 fn a_sum_waits_for_its_arrival_when_it_is_multiplied() {
@@ -263,9 +264,7 @@ fn a_sum_waits_for_its_arrival_when_it_is_multiplied() {
         b.link(gpus[0], gpus[1], "nvlink", rate * GB, 0.5 * US);
         b.build()
     };
-    let shape = [1024, 8192, 16384];
-    let end = |topology: &Topology| {
-        let [m, n, k] = shape;
+    let end = |topology: &Topology, [m, n, k]: [u64; 3]| {
         let operator = Operator::gemm(Kind::GemmRs, m, n, k, 2, DType::Bf16).unwrap();
         let choice = strategy::parse("fusion-ring:chunks=1").unwrap();
         let schedule = choice.build(&operator, topology, &[0, 1]).unwrap();
@@ -278,18 +277,22 @@ fn a_sum_waits_for_its_arrival_when_it_is_multiplied() {
         };
         executed(&schedule, topology, &how).unwrap().makespan
     };
-    let fast = on(1e5);
+    let (fast, slow) = (on(1e5), on(20.0));
     let device = fast.device(0);
-    let [m, n, k] = shape;
-    let whole = device::gemm::gemm(device, DType::Bf16, m, n, k / 2, device.sms).unwrap();
-    let c = device.costs;
-    let start = c.kernel_start.get() + whole.overhead;
-    let time = whole.seconds + whole.cold - whole.overhead;
-    assert_close(end(&fast), start + time, 1e-3);
-    let slow = on(20.0);
-    let bytes = (m / 2 * n * 2) as f64;
-    let told = start + f64::max(time / 2.0, whole.wave) + c.stream_flag.get();
-    let copy = c.copy_start.get() + 0.5 * US + bytes / (20.0 * GB);
-    let added = 2.0 * bytes / (1e6 * GB);
-    assert_close(end(&slow), told + copy + c.kernel_flag.get() + added, 1e-3);
+    // A wave for each half, and four.
+    for shape in [[1024, 8192, 16384], [4096, 8192, 16384]] {
+        let [m, n, k] = shape;
+        let whole = device::gemm::gemm(device, DType::Bf16, m, n, k / 2, device.sms).unwrap();
+        let c = device.costs;
+        let start = c.kernel_start.get() + whole.overhead;
+        let time = whole.seconds + whole.cold - whole.overhead;
+        assert_close(end(&fast, shape), start + time, 1e-3);
+        let bytes = (m / 2 * n * 2) as f64;
+        let told = start + f64::max(time / 2.0, whole.wave) + c.stream_flag.get();
+        let copy = c.copy_start.get() + 0.5 * US + bytes / (20.0 * GB);
+        let added = 2.0 * bytes / (1e6 * GB);
+        let rest = (time / 2.0 - whole.wave).max(0.0);
+        let expected = told + copy + c.kernel_flag.get() + added + rest;
+        assert_close(end(&slow, shape), expected, 1e-3);
+    }
 }
