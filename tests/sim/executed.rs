@@ -257,8 +257,9 @@ fn queues_that_share_a_copy_engine_take_turns() {
 fn a_sum_waits_for_its_arrival_when_it_is_multiplied() {
     let on = |rate: f64| {
         let mut device = device::load("h200").unwrap();
-        // A copy takes nothing of the memory that a GEMM needs.
+        // A copy takes nothing of the memory that a GEMM needs, and the link alone limits it.
         device.hbm = duet::units::BytesPerSecond::of(1e6 * GB);
+        device.peer_copy = duet::units::BytesPerSecond::of(1e6 * GB);
         let mut b = Builder::with_device("pair", Arc::new(device));
         let gpus = b.gpus(2);
         b.link(gpus[0], gpus[1], "nvlink", rate * GB, 0.5 * US);
