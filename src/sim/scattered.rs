@@ -189,6 +189,8 @@ impl Engine<'_> {
                 sooner.push((flow, turns.block));
             }
         }
+        // Not in the order of a hash table.
+        sooner.sort_by_key(|(flow, _)| flow.index());
         for (flow, block) in sooner {
             let bound = self.fluid.left(flow, now) / block;
             if bound > self.fluid.rate(flow) {

@@ -37,7 +37,7 @@ impl Slab {
         self.more || self.before > 0.0
     }
 
-    /// What of a kernel's time is spent on it, where `work` is what its slab and those before are of the
+    /// What of a kernel's time is spent on it, where `work` is what its slab alone is of the
     /// whole kernel's products and `wave` the time of a wave by that of the kernel.
     pub fn share(&self, work: f64, wave: f64) -> f64 {
         let rows = work / self.part;

@@ -7,7 +7,7 @@ use crate::schedule::Extent;
 /// Products of one kernel, whose rows are those of one A.
 ///
 /// They stay steps of their own, each where what it waits for has been issued; the launch takes place at
-/// the first. Nothing lies between them in their stream, so nobody can tell.
+/// the first. Nothing lies between them in their stream.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Joined {
     /// In the order of their stream.
@@ -47,12 +47,13 @@ pub(super) fn joined(steps: &[Step], size: u64) -> Vec<Joined> {
 fn join(steps: &[Step], chain: &[usize], size: u64) -> Option<Joined> {
     let [_, _, ..] = chain else { return None };
     let mut areas = Vec::with_capacity(chain.len());
-    let mut accumulate = false;
+    let (mut accumulate, mut loads_late) = (false, false);
     for &at in chain {
         let What::Gated {
             a,
             b,
             out,
+            groups,
             accumulate: adds,
             ..
         } = &steps[at].what
@@ -60,7 +61,12 @@ fn join(steps: &[Step], chain: &[usize], size: u64) -> Option<Joined> {
             return None;
         };
         accumulate |= adds;
+        loads_late |= !adds && groups.iter().any(|rows| !rows.flags.is_empty());
         areas.push((*a, *b, *out));
+    }
+    // A kernel that adds waits before it adds, not before it loads rows of A.
+    if accumulate && loads_late {
+        return None;
     }
     let &(first, b, out) = areas.iter().min_by_key(|(a, ..)| a.at)?;
     let mut rows = Vec::with_capacity(chain.len());
@@ -69,7 +75,7 @@ fn join(steps: &[Step], chain: &[usize], size: u64) -> Option<Joined> {
         let start = (a.at - first.at) / pitch.max(1);
         let alike = (a.gpu, a.ld, a.cols) == (first.gpu, first.ld, first.cols)
             && *other == b
-            && c.cols == out.cols
+            && (c.gpu, c.cols, c.ld) == (out.gpu, out.cols, out.ld)
             && (a.at - first.at).is_multiple_of(pitch.max(1));
         rows.push(Extent::new(
             u32::try_from(start).ok().filter(|_| alike)?,

@@ -5,6 +5,7 @@ use std::fmt;
 use crate::device::DType;
 use crate::gpu::lt::Problem;
 use crate::gpu::raw::Attributes;
+use crate::schedule::lowered;
 
 /// Depth of a stage in elements of k.
 const DEPTH: u64 = 64;
@@ -105,7 +106,7 @@ impl Does {
 
 impl Tile {
     /// A multiple of the rows of every kernel's bands.
-    pub const BANDS: u32 = 256;
+    pub const BANDS: u32 = lowered::BAND;
 
     /// All kernels of all GPUs.
     pub const TABLE: [Self; TILES.len()] = {

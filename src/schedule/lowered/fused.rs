@@ -174,7 +174,7 @@ fn joined(schedule: &Schedule, order: &[TaskId], kept: &[Vec<TaskId>]) -> Vec<bo
 
 /// A multiple of the rows of every kernel's tiles and clusters: rows that wait for others of the same kernel
 /// must not be stored together with these.
-const BAND: u32 = 256;
+pub const BAND: u32 = 256;
 
 /// The rows of A of groups from the top, if they are of one A, times one B, into as many columns.
 fn one_a(schedule: &Schedule, tasks: &[TaskId]) -> Option<Vec<Extent>> {

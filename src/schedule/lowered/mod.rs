@@ -20,6 +20,7 @@ mod fused;
 mod order;
 
 pub use clock::Clocks;
+pub use fused::BAND;
 
 use crate::schedule::verify::{GpuSms, Limits, VerifyError, verify};
 use crate::schedule::{

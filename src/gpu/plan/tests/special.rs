@@ -7,7 +7,7 @@ use super::race::{forks_and_joins, races};
 use super::{apart, bridges, cases, circle, references, settings};
 use crate::device::DType;
 use crate::gpu::plan::{
-    Flags, Joined, LowerError, Mode, Options, Plan, Products, Rows, Step, What, lower,
+    FlagId, Flags, Joined, LowerError, Mode, Options, Plan, Products, Rows, Step, What, lower,
 };
 use crate::operator::{Kind, Operator};
 use crate::schedule::interpret::Random;
@@ -462,6 +462,32 @@ fn products_of_one_kernel_are_one_launch_where_no_tile_has_rows_of_two() {
     assert!(joined(384, 2, stream, value).is_empty());
     assert!(joined(512, 2, Mode::Graph, value).is_empty());
     assert!(joined(512, 2, stream, Flags::ValueAndEvent).is_empty());
+}
+
+#[test]
+fn products_that_wait_for_rows_of_a_are_not_joined_with_sums() {
+    let operator = Operator::gemm(Kind::GemmRs, 512, 48, 40, 2, DType::Bf16).unwrap();
+    let choice = strategy::parse("fusion-ring:chunks=2").unwrap();
+    let schedule = choice.build(&operator, &circle(2), &[0, 1]).unwrap();
+    let options = Options {
+        products: Products::Own,
+        ..Options::default()
+    };
+    let mut plan = lower(&schedule, &options, None).unwrap();
+    let joined = |plan: &Plan| crate::gpu::plan::joined::joined(&plan.steps, 2).len();
+    assert_eq!(joined(&plan), 2);
+    // The first half of one rank waits before it is loaded, which a kernel that adds does not do.
+    let flag = FlagId(0);
+    let first = plan.steps.iter_mut().find_map(|step| match &mut step.what {
+        What::Gated {
+            accumulate: false,
+            groups,
+            ..
+        } => Some(groups),
+        _ => None,
+    });
+    first.unwrap()[0].flags.push(flag);
+    assert_eq!(joined(&plan), 1);
 }
 
 #[test]
