@@ -83,6 +83,22 @@ pub fn predict(
     })
 }
 
+/// Performs a variant once more, untimed.
+fn once_more<'a>(
+    seed: u64,
+    machine: &'a Machine<'_>,
+    variant: &'a Variant<'_>,
+) -> Result<Timer<'a>, Failure> {
+    let Prepared { schedule, plan } = &variant.prepared;
+    let run = Run::new(machine, schedule, plan, Faults::default())?;
+    for parity in 0..2 {
+        fill(&run, parity, seed)?;
+    }
+    let timer = Timer::new(run, false)?;
+    timer.once(1)?;
+    Ok(timer)
+}
+
 /// Performs a variant once more and writes when each task ran, beside the simulator's view.
 ///
 /// # Errors
@@ -94,13 +110,7 @@ pub fn write_trace(
     variant: &Variant<'_>,
     path: &Path,
 ) -> Result<(), Failure> {
-    let Prepared { schedule, plan } = &variant.prepared;
-    let run = Run::new(machine, schedule, plan, Faults::default())?;
-    for parity in 0..2 {
-        fill(&run, parity, seed)?;
-    }
-    let timer = Timer::new(run, false)?;
-    timer.once(1)?;
+    let timer = once_more(seed, machine, variant)?;
     let timeline = trace(&timer)?;
     let mut all = vec![("measured", &timeline)];
     all.extend(
@@ -110,7 +120,7 @@ pub fn write_trace(
             .map(|timeline| ("simulated", timeline)),
     );
     let mut bytes = Vec::new();
-    crate::report::trace::write_all(&mut bytes, topology, schedule, &all)
+    crate::report::trace::write_all(&mut bytes, topology, &variant.prepared.schedule, &all)
         .map_err(|error| Failure::Internal(format!("error: cannot write the trace: {error}")))?;
     write_file(path, &bytes)
 }
@@ -125,13 +135,7 @@ pub fn write_tiles(
     variant: &Variant<'_>,
     path: &Path,
 ) -> Result<(), Failure> {
-    let Prepared { schedule, plan } = &variant.prepared;
-    let run = Run::new(machine, schedule, plan, Faults::default())?;
-    for parity in 0..2 {
-        fill(&run, parity, seed)?;
-    }
-    let timer = Timer::new(run, false)?;
-    timer.once(1)?;
+    let timer = once_more(seed, machine, variant)?;
     let tiles = tile_trace(&timer)?;
     if tiles.tiles.is_empty() {
         return Err(Failure::Usage(format!(

@@ -6,10 +6,9 @@ use super::*;
 use crate::device::gemm::{Curve, correct, gemm};
 use crate::device::{MeasuredGemm, load};
 
-/// The H200 with three tiles and the choices for one column.
-fn device() -> Device {
-    let mut gpu = load("h200").unwrap();
-    let rates = Rates {
+/// Rates near an H200's.
+pub(super) fn rates() -> Rates {
+    Rates {
         arithmetic: 0.95,
         memory: 0.98,
         overhead: 0.9,
@@ -19,7 +18,13 @@ fn device() -> Device {
         latency: Seconds::of(1.5e-9),
         cached: 20e6,
         reduction: Seconds::of(1.2e-6),
-    };
+    }
+}
+
+/// The H200 with three tiles and the choices for one column.
+fn device() -> Device {
+    let mut gpu = load("h200").unwrap();
+    let rates = rates();
     let algorithm = |tile, split, efficiency| Algorithm {
         tile,
         split,

@@ -1,10 +1,11 @@
 use std::sync::Arc;
 
-use super::super::{ALIGNED, Algorithm, Choices, Rates};
+use super::super::tests::rates;
+use super::super::{ALIGNED, Algorithm, Choices};
 use super::*;
 use crate::device::gemm::{correct, gemm};
 use crate::device::{DType, load};
-use crate::units::{BytesPerSecond, Seconds};
+use crate::units::Seconds;
 
 const ROWS_OF_A: u64 = 192;
 const DEPTH: u64 = 4096;
@@ -13,17 +14,7 @@ const DEPTH: u64 = 4096;
 /// taken there, and what is measured over what is modelled.
 fn device(measured: &[(u64, u16, f64)], asked: (u64, u16)) -> Device {
     let mut gpu = load("h200").unwrap();
-    let rates = Rates {
-        arithmetic: 0.95,
-        memory: 0.98,
-        overhead: 0.9,
-        load: BytesPerSecond::of(110e9),
-        epilogue: Seconds::of(2.5e-6),
-        partials: BytesPerSecond::of(2.4e12),
-        latency: Seconds::of(1.5e-9),
-        cached: 20e6,
-        reduction: Seconds::of(1.2e-6),
-    };
+    let rates = rates();
     let algorithm = |tile, cluster| Algorithm {
         tile,
         split: 1,
