@@ -39,8 +39,11 @@ impl Default for Settings {
     }
 }
 
+/// What a stream is for: its priority, and whether it copies to the host, from it, and does other things.
+pub(super) type Role = (Priority, [bool; 3]);
+
 /// The streams of one GPU, in the order made.
-type Lanes = Vec<(Priority, Rc<Lane>)>;
+type Lanes = Vec<(Role, Rc<Lane>)>;
 
 /// One GPU with what runs on it.
 #[derive(Debug)]
@@ -209,26 +212,28 @@ impl<'s> Machine<'s> {
         Ok(comms)
     }
 
-    /// The `nth` stream of a priority on the GPU at `position`. Runs follow one another, so they
-    /// share streams: a GPU has few hardware queues, and streams in one queue wait for each other.
+    /// The `nth` stream for a role on the GPU at `position`. Runs follow one another, so they share
+    /// streams: a GPU has few hardware queues, and streams in one queue wait for each other. But those of
+    /// one role only: a stream that once copied to the host and now copies from it shares a copy engine with
+    /// another that does the opposite.
     pub(super) fn lane(
         &self,
         position: usize,
-        priority: Priority,
+        role: Role,
         nth: usize,
     ) -> Result<Rc<Lane>, GpuError> {
         let mut lanes = self.lanes.borrow_mut();
         lanes.resize_with(self.devices.len(), Vec::new);
         let lanes = &mut lanes[position];
-        let mut known = lanes.iter().filter(|(of, _)| *of == priority);
+        let mut known = lanes.iter().filter(|(of, _)| *of == role);
         if let Some((_, lane)) = known.nth(nth) {
             return Ok(Rc::clone(lane));
         }
         let lane = Rc::new(Lane::new(Stream::new(
             &self.devices[position].gpu,
-            priority,
+            role.0,
         )?)?);
-        lanes.push((priority, Rc::clone(&lane)));
+        lanes.push((role, Rc::clone(&lane)));
         Ok(lane)
     }
 

@@ -3,9 +3,11 @@
 use std::cell::Cell;
 use std::rc::Rc;
 
+use rustc_hash::FxHashMap;
+
 use super::Faults;
 use super::lane::{GRAPH, Lane, commands};
-use super::machine::{Device, Machine};
+use super::machine::{Device, Machine, Role};
 use super::memory::{memory, multiplies};
 use super::tables::Tables;
 use super::warm::problem;
@@ -133,19 +135,21 @@ impl<'m> Run<'m> {
                 Pinned::new(&device(ring.from.index()).gpu, bytes)
             })
             .collect::<Result<Vec<_>, _>>()?;
-        let mut taken = vec![[0; 2]; plan.gpus.len()];
+        let mut taken: FxHashMap<(usize, Role), usize> = FxHashMap::default();
         let lanes = plan
             .streams
             .iter()
-            .map(|stream| {
+            .zip(does(plan))
+            .map(|(stream, does)| {
                 let priority = match stream.urgent {
                     true => Priority::High,
                     false => Priority::Low,
                 };
-                let taken = &mut taken[stream.gpu.index()][usize::from(stream.urgent)];
+                let (position, role) = (at[stream.gpu.index()], (priority, does));
+                let taken = taken.entry((position, role)).or_default();
                 let nth = *taken;
                 *taken += 1;
-                machine.lane(at[stream.gpu.index()], priority, nth)
+                machine.lane(position, role, nth)
             })
             .collect::<Result<Vec<_>, _>>()?;
         let events = plan
@@ -369,6 +373,21 @@ impl<'m> Run<'m> {
     }
 }
 
+/// By stream: whether it copies to the host, from it, and does other things than signal.
+fn does(plan: &Plan) -> Vec<[bool; 3]> {
+    let mut all = vec![[false; 3]; plan.streams.len()];
+    for step in &plan.steps {
+        let does = &mut all[step.stream.index()];
+        match step.what {
+            What::ToHost { .. } => does[0] = true,
+            What::FromHost { .. } => does[1] = true,
+            What::Record(_) | What::Await(_) | What::WriteFlag(_) | What::AwaitFlag(_) => {}
+            _ => does[2] = true,
+        }
+    }
+    all
+}
+
 /// That every GPU reaches the memory of others that its steps touch.
 fn reachable(machine: &Machine<'_>, plan: &Plan, at: &[usize]) -> Result<(), GpuError> {
     for step in &plan.steps {
@@ -382,9 +401,7 @@ fn reachable(machine: &Machine<'_>, plan: &Plan, at: &[usize]) -> Result<(), Gpu
             What::WriteFlag(flag) => vec![plan.flags[flag.index()].gpu],
             What::Gated { groups, .. } => {
                 let sets = groups.iter().filter_map(|group| group.sets);
-                let flags = sets.map(|flag| plan.flags[flag.index()].gpu);
-                let to = groups.iter().filter_map(|group| group.to.map(|to| to.gpu));
-                flags.chain(to).collect()
+                sets.map(|flag| plan.flags[flag.index()].gpu).collect()
             }
             _ => continue,
         };

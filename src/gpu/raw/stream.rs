@@ -13,7 +13,7 @@ use super::{Event, Gpu, Graph, Region, check};
 use crate::gpu::GpuError;
 
 /// Which of two ready kernels goes first.
-#[derive(Copy, Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Copy, Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Priority {
     /// First: short work that others wait for.
     High,

@@ -35,7 +35,7 @@ pub fn trace(timer: &Timer<'_>) -> Result<Timeline, GpuError> {
         ..Extras::default()
     };
     // The host's queue would fill: three entries a step.
-    let gated = plan.steps.len() * 3 <= super::GATED;
+    let gated = run.depth() * 3 <= super::GATED;
     timer.behind_gate(gated, || run.enqueue(Start::Each(timer.starts()), &extras))?;
     let mut times: Vec<Option<(f64, f64)>> = vec![None; run.schedule().tasks.len()];
     for (step, (before, after)) in plan.steps.iter().zip(&events) {
