@@ -37,7 +37,7 @@ struct Growing {
 pub(super) struct Kernels {
     /// SMs of each GPU.
     pub(super) pools: Vec<Pool<u32>>,
-    /// GEMMs whose last blocks wait for SMs, and SMs that the first blocks of others will leave.
+    /// GEMMs whose last blocks wait for SMs, and SMs that others leave before their last wave.
     pub(super) late: FxHashMap<u32, Late>,
     pub(super) leaving: FxHashMap<u32, u32>,
     /// Running GEMMs of several waves, and their GPUs.
@@ -293,9 +293,9 @@ impl Engine<'_> {
         let mut start = 0.0;
         if self.options.terms.compute {
             let slabs = &self.kernels.slabs;
-            let tiled =
-                self.costs
-                    .tiled(&tasks, slabs, (&self.graph.sums, &self.stores), (gpu, got));
+            let tiled = self
+                .costs
+                .tiled(&tasks, slabs, &self.graph.sums, (gpu, got));
             let sms = match tiled {
                 Some(_) => self.costs.device(gpu).sms,
                 None => got,
@@ -339,7 +339,6 @@ impl Engine<'_> {
             }
             Work::Compute(id) => {
                 self.start(task, now);
-                self.stores_begin(task, now)?;
                 if let Compute::Gemm { b, .. } = self.schedule.computes[id.index()]
                     && !self.kernels.slabs.of(task).is_part()
                 {
@@ -424,7 +423,7 @@ impl Engine<'_> {
         };
         let gpu = self.costs.gpu(task) as usize;
         self.kernels.growing[gpu].retain(|growing| growing.task != holder);
-        self.kernels.leaving.remove(&task);
+        self.blocks_done(task);
         self.kernels.waves.remove(&task);
         self.leaves_turns(task, now);
         self.hand_on(task, held, now)?;

@@ -51,6 +51,14 @@ impl<W: Copy> Pool<W> {
         None
     }
 
+    /// Takes a request back that has not been served.
+    pub fn cancel(&mut self, who: W)
+    where
+        W: PartialEq,
+    {
+        self.queue.retain(|request| request.who != who);
+    }
+
     /// Gives units back.
     pub fn release(&mut self, units: u32) {
         self.free += units;

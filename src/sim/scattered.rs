@@ -12,10 +12,14 @@
 //! those that members wait for. A GEMM that comes second has its last clusters wait for the
 //! collective ([`blocks`](super::blocks)).
 //!
-//! In streams, where both waited for the end of the same GEMM, the collective comes first on a GPU in a
-//! share p of runs, and what is simulated is the mean: a collective that has one turn only where it is first
-//! on all of n GPUs, pⁿ·T + (1 − pⁿ)·t·B, and a GEMM that ends p·T later. But where its last wave has room
-//! for what the late blocks leave, it ends no later.
+//! In streams, where both waited for the end of the same task, the collective comes first on a GPU in a
+//! share p of runs, and what is simulated is the mean. A collective that follows a GEMM which leaves its SMs
+//! free has one turn only where it is first on all of n GPUs, pⁿ·T + (1 − pⁿ)·t·B; the GEMM ends p·T later, but
+//! where its last wave has room for what the late blocks leave.
+//!
+//! A GEMM on all SMs lets no collective in that comes second before blocks of its own are done, those that
+//! have no tile in the last wave first. The collective ends c after both became ready, and where the orders
+//! differ among GPUs, which is so in 1 − pⁿ − (1 − p)ⁿ of runs, a GEMM that came second lacks SMs until then.
 
 use rustc_hash::FxHashMap;
 use smallvec::SmallVec;
@@ -36,6 +40,8 @@ struct Turns {
     behind: SmallVec<[u32; 4]>,
     /// Those of them that might have come second.
     racing: SmallVec<[u32; 4]>,
+    /// Its mean time where a GEMM on all SMs may come first [s].
+    mean: Option<f64>,
     /// Its flow, and what a block takes from its beginning on [s].
     flow: Option<FlowId>,
     block: f64,
@@ -47,6 +53,8 @@ pub(super) struct Scattered {
     all: FxHashMap<u32, Turns>,
     /// GEMMs that may come second: how often, and how long the collective takes [s].
     later: FxHashMap<u32, (f64, f64)>,
+    /// Mean times of GEMMs that may come first [s].
+    means: FxHashMap<u32, f64>,
 }
 
 impl Scattered {
@@ -117,6 +125,74 @@ impl Engine<'_> {
         }
     }
 
+    /// Whether two steps waited for the end of the same task, all members of a collective being one.
+    fn same_end(&self, one: u32, other: u32) -> bool {
+        let of = |step: u32| match self.spans[step as usize].cause {
+            Cause::Task(task) => match self.schedule.tasks[task.index()].work {
+                Work::Collective(id) => Some((true, id.index())),
+                _ => Some((false, task.index())),
+            },
+            _ => None,
+        };
+        of(one).is_some() && of(one) == of(other)
+    }
+
+    /// A GEMM begins whose first and last blocks, so many, do and do not find a place beside the collectives
+    /// on its GPU: whether one of them might have come second. Both take their mean times then.
+    pub fn comes_with(&mut self, task: u32, blocks: (u32, u32)) -> Result<bool, SimError> {
+        let gpu = self.costs.gpu(task);
+        let device = self.costs.device(gpu);
+        let (scatter, sms) = (device.scatter, device.sms);
+        let Some(p) = scatter.first else {
+            return Ok(false);
+        };
+        let others = self.holders(gpu, true);
+        let Some(other) = others.into_iter().find(|&other| self.same_end(other, task)) else {
+            return Ok(false);
+        };
+        let Work::Collective(id) = self.schedule.tasks[other as usize].work else {
+            return Ok(false);
+        };
+        let collective = &self.schedule.collectives[id.index()];
+        let members = collective.members.len() as i32;
+        let cost = self.costs.collective(collective, &mut self.usages)?;
+        let flows = cost.work / self.alone(cost.bound);
+        let (first, block) = (
+            cost.alpha + flows,
+            cost.alpha + flows * scatter.share.unwrap_or(1.0),
+        );
+        let cost = self.kernel_cost(task)?;
+        let time = cost.work / self.alone(cost.bound);
+        let all = blocks.0 + blocks.1;
+        let Some(tiles) = self.tiles(task, all, time)? else {
+            return Ok(false);
+        };
+        let (wanted, free) = (self.kernels.held(other), sms.saturating_sub(all));
+        // Blocks that the last wave has no tile for, as far as they leave room for clusters.
+        let idle = tiles.count.next_multiple_of(all) - tiles.count;
+        let second = if wanted <= free {
+            f64::from(scatter.turns(all, wanted)) * block
+        } else if idle >= scatter.cluster.unwrap_or(1) {
+            time - tiles.each + f64::from(wanted.div_ceil(idle)) * block
+        } else {
+            time + first
+        };
+        let second = second.min(time + first);
+        // In a graph the orders differ, as good as always.
+        let (none, every) = match self.options.launch {
+            LaunchMode::Stream => (p.powi(members), (1.0 - p).powi(members)),
+            LaunchMode::Graph => (0.0, 0.0),
+        };
+        let mixed = 1.0 - none - every;
+        let mean =
+            none * tiles.end(blocks, first) + mixed * tiles.end(blocks, second) + every * time;
+        self.scattered.means.insert(task, mean);
+        let turns = self.scattered.all.entry(id.index() as u32).or_default();
+        let own = none * first + (1.0 - none) * second;
+        turns.mean = Some(turns.mean.map_or(own, |mean| mean.max(own)));
+        Ok(true)
+    }
+
     /// All members of a collective have their SMs; `cost` is its own by itself.
     pub fn races(&mut self, id: CollectiveId, task: u32, cost: &Cost) {
         let Some(turns) = self.scattered.all.get(&(id.index() as u32)) else {
@@ -131,10 +207,13 @@ impl Engine<'_> {
 
     /// The cost of a task whose own is this: of a collective in turns, or of a GEMM that ends later.
     pub fn in_turns(&mut self, task: u32, mut cost: Cost) -> Result<Cost, SimError> {
-        if let Some((p, time)) = self.scattered.later.remove(&task) {
-            let more = p * self.waves(task, time)?;
-            let time = cost.work / self.alone(cost.bound) + more;
-            cost.bound = cost.bound.min(cost.work / time);
+        if let Some((p, later)) = self.scattered.later.remove(&task) {
+            let time = cost.work / self.alone(cost.bound);
+            let more = p * self.waves(task, later)?;
+            cost.bound = cost.bound.min(cost.work / (time + more));
+        }
+        if let Some(mean) = self.scattered.means.remove(&task) {
+            cost.bound = cost.bound.min(cost.work / mean);
         }
         let Work::Collective(id) = self.schedule.tasks[task as usize].work else {
             return Ok(cost);
@@ -143,6 +222,10 @@ impl Engine<'_> {
         let time = cost.work / self.alone(cost.bound);
         let scatter = self.costs.device(self.costs.gpu(task)).scatter;
         if let Some(turns) = self.scattered.all.get_mut(&(id.index() as u32)) {
+            if let Some(mean) = turns.mean {
+                cost.bound = cost.bound.min(cost.work / (mean - cost.alpha));
+                return Ok(cost);
+            }
             turns.block = cost.alpha + time * scatter.share.unwrap_or(1.0);
             let first = match turns.racing.is_empty() {
                 true => 0.0,

@@ -1,5 +1,5 @@
-//! GEMMs beside collectives, as real GPUs perform them: a GEMM whose blocks do not all find an SM ends a
-//! whole time of its own after the collective.
+//! GEMMs beside collectives and sums, as real GPUs perform them: blocks that find no SM at first take tiles
+//! later, and blocks of a library GEMM leave no SM before they have no tile.
 
 use std::sync::Arc;
 
@@ -23,31 +23,119 @@ fn machine(blocks: u32) -> Topology {
     b.build()
 }
 
-#[test]
-fn late_blocks_take_a_whole_time_of_their_own() {
-    // Two gathers, then two GEMMs: the first begins beside the second gather, on what it leaves.
-    let topology = machine(24);
-    let [m, n, k] = SHAPE;
+/// Gathers and GEMMs of rank 0 under `interdecom:d=2`: (start, end) of each.
+fn gathered(topology: &Topology, [m, n, k]: [u64; 3]) -> [Vec<(f64, f64)>; 2] {
     let operator = Operator::gemm(Kind::AgGemm, m, n, k, 2, DType::Bf16).unwrap();
     let choice = strategy::parse("interdecom:d=2").unwrap();
-    let schedule = choice.build(&operator, &topology, &[0, 1]).unwrap();
-    let timeline = executed(&schedule, &topology, &Executed::default()).unwrap();
-    let of = |lane: u16| {
+    let schedule = choice.build(&operator, topology, &[0, 1]).unwrap();
+    let timeline = executed(&schedule, topology, &Executed::default()).unwrap();
+    [1, 0].map(|lane| {
         let spans = schedule.tasks.iter().zip(&timeline.spans);
-        let spans = spans.filter(move |(task, _)| task.rank.0 == 0 && task.lane.0 == lane);
-        spans.map(|(_, span)| *span).collect::<Vec<_>>()
+        let spans = spans.filter(|(task, _)| task.rank.0 == 0 && task.lane.0 == lane);
+        let spans: Vec<_> = spans.map(|(_, span)| (span.start, span.end)).collect();
+        assert_eq!(spans.len(), 2);
+        spans
+    })
+}
+
+/// The first t with first · ⌊t/τ⌋ + late · ⌊(t − u)/τ⌋ ≥ tiles.
+fn shared(tiles: u32, tile: f64, first: u32, late: u32, from: f64) -> f64 {
+    let done = |t: f64| {
+        let waves = |since: f64| ((t - since) / tile + 1e-9).floor().max(0.0);
+        f64::from(first) * waves(0.0) + f64::from(late) * waves(from)
     };
-    let (gathers, gemms) = (of(1), of(0));
-    assert_eq!((gathers.len(), gemms.len()), (2, 2));
+    let ends = (1..=tiles).flat_map(|i| [f64::from(i) * tile, from + f64::from(i) * tile]);
+    let ends = ends.filter(|&t| done(t) >= f64::from(tiles));
+    ends.fold(f64::INFINITY, f64::min)
+}
+
+/// Two gathers, then two GEMMs: the first begins beside the second gather, on what it leaves, and its
+/// other blocks take what tiles are left when that has ended.
+#[test]
+fn late_blocks_take_the_tiles_that_are_left() {
+    let topology = machine(24);
     let device = topology.device(0);
-    let alone = device::gemm::gemm(device, DType::Bf16, m / 2, n / 2, k, 132).unwrap();
-    assert!(alone.tiles > 108.0, "{alone:?}");
-    // It begins at once, beside the second gather, and ends a whole time after it.
-    assert!(gemms[0].start < gathers[1].end);
-    let after = gemms[0].end - gathers[1].end;
-    assert_close(after, alone.seconds, 0.02);
-    // The next, with the GPU to itself, takes its time and no more.
-    assert_close(gemms[1].end - gemms[1].start, alone.seconds, 0.02);
+    // Late blocks of the second end alone, and what they do then takes no longer.
+    for (shape, alone_at_the_end) in [(SHAPE, false), ([2048, 8192, 8192], true)] {
+        let [gathers, gemms] = gathered(&topology, shape);
+        let [m, n, k] = shape;
+        let alone = device::gemm::gemm(device, DType::Bf16, m / 2, n / 2, k, 132).unwrap();
+        assert!(alone.tiles > 108.0, "{alone:?}");
+        assert!(gemms[0].0 < gathers[1].1);
+        let waves = (alone.tiles / 132.0).ceil();
+        let (tile, from) = (alone.seconds / waves, gathers[1].1 - gemms[0].0);
+        let expected = shared(alone.tiles as u32, tile, 108, 24, from);
+        let took = gemms[0].1 - gemms[0].0;
+        if alone_at_the_end {
+            assert!(took < expected * 1.04 && took > alone.seconds, "{took}");
+        } else {
+            assert_close(took, expected, 0.04);
+        }
+        // The next, with the GPU to itself, takes its time and no more.
+        assert_close(gemms[1].1 - gemms[1].0, alone.seconds, 0.02);
+    }
+}
+
+/// Where gather and GEMM wait for the same gather, either may be first on each GPU. With p for the gather:
+/// both first p², the gather's T and a GEMM whose late blocks follow it; both GEMMs (1 − p)², T' alone;
+/// else the gather ends at c, and the late blocks of the GEMM that was second follow that.
+#[test]
+fn in_streams_gathers_race_with_gemms() {
+    let p: f64 = 0.4;
+    let mut device = device::load("h200").unwrap();
+    device.library.sms = 24;
+    device.scatter = Scatter {
+        cluster: Some(4),
+        places: Some(30),
+        share: Some(SHARE),
+        first: Some(p),
+    };
+    let mut b = Builder::with_device("pair", Arc::new(device));
+    let gpus = b.gpus(2);
+    b.link(gpus[0], gpus[1], "nvlink", 400.0 * GB, 0.5 * US);
+    let topology = b.build();
+    let [gathers, gemms] = gathered(&topology, SHAPE);
+    let [m, n, k] = SHAPE;
+    let alone = device::gemm::gemm(topology.device(0), DType::Bf16, m / 2, n / 2, k, 132).unwrap();
+    let (tiles, time) = (alone.tiles as u32, alone.seconds);
+    let (tile, idle) = (
+        time / f64::from(tiles.div_ceil(132)),
+        tiles.next_multiple_of(132) - tiles,
+    );
+    assert!(idle >= 4, "blocks of the last wave leave early");
+    let first = gathers[0].1 - gathers[0].0;
+    let block = alpha() + SHARE * (first - alpha());
+    let second = (time - tile + f64::from(24_u32.div_ceil(idle)) * block).min(time + first);
+    let expected = p * p * first + (1.0 - p * p) * second;
+    assert_close(gathers[1].1 - gathers[1].0, expected, 0.02);
+    let after = |from: f64| shared(tiles, tile, 96, 36, from);
+    let (none, every) = (p * p, (1.0 - p) * (1.0 - p));
+    let expected = none * after(first) + (1.0 - none - every) * after(second) + every * time;
+    assert_close(gemms[0].1 - gemms[0].0, expected, 0.04);
+}
+
+/// A sum beside a GEMM waits for its blocks where these stay on their SMs: it ends no sooner than those
+/// that have no tile in the last wave leave. Beside one of unaligned rows it runs at once.
+#[test]
+fn sums_wait_for_blocks_that_stay() {
+    let topology = machine(24);
+    for (n, waits) in [(8192, true), (8190, false)] {
+        let operator = Operator::gemm(Kind::GemmRs, 16_384, n, 8192, 2, DType::Bf16).unwrap();
+        let choice = strategy::parse("interdecom:d=2,comm=direct").unwrap();
+        let schedule = choice.build(&operator, &topology, &[0, 1]).unwrap();
+        let timeline = executed(&schedule, &topology, &Executed::default()).unwrap();
+        let of = |lane: u16, place: usize| {
+            let spans = schedule.tasks.iter().zip(&timeline.spans);
+            let mut spans = spans.filter(|(task, _)| task.rank.0 == 0 && task.lane.0 == lane);
+            *spans.nth(place).unwrap().1
+        };
+        let (gemm, copy, sum) = (of(0, 1), of(1, 0), of(2, 0));
+        assert!(copy.end < gemm.end, "it is there while the GEMM runs");
+        let alone =
+            device::gemm::gemm(topology.device(0), DType::Bf16, 8192, n, 4096, 132).unwrap();
+        let wave = alone.seconds / (alone.tiles / 132.0).ceil();
+        assert_eq!(sum.end > gemm.end - wave, waits, "{n}: {sum:?} {gemm:?}");
+    }
 }
 
 /// First reduce-scatter of `interdecom:d=2` beside the second GEMM: (its start, its end, the GEMM's end).

@@ -11,13 +11,16 @@
 //! has in between. Every round takes all shapes in a new random order. A schedule ends with its
 //! slowest GPU, so a shape's time is the largest of the GPUs' medians.
 
+use std::time::Instant;
+
 use super::Section;
 use super::book::{Book, Product};
 use super::bounds::{clocks, rates, variants};
 use super::estimate::{Estimate, median};
+use super::kernels::asked;
 use super::lab::Lab;
 use super::load::sustained;
-use super::products::{DTYPE, Ready};
+use super::products::{DTYPE, Ready, problem};
 use super::shapes;
 use crate::gpu::GpuError;
 use crate::gpu::lt::Problem;
@@ -29,15 +32,17 @@ pub const SECTION: Section = Section {
     run,
 };
 
+/// Share of the section's time for the other things.
+const OTHERS: f64 = 0.15;
 /// Samples of a shape on one GPU \[s\].
 #[derive(Clone, Default)]
-pub(super) struct Times {
+struct Times {
     alone: Vec<f64>,
     in_a_row: Vec<f64>,
 }
 
 /// The same product on every GPU.
-pub(super) type Everywhere = Vec<Ready>;
+type Everywhere = Vec<Ready>;
 
 /// A sample on all GPUs at once: (alone, one in a row) of each.
 fn sample(lab: &Lab<'_>, shape: &Everywhere) -> Result<Vec<(f64, Option<f64>)>, GpuError> {
@@ -66,21 +71,8 @@ fn run(lab: &Lab<'_>, book: &Book<'_>) -> Result<(), GpuError> {
     rates(lab, book)?;
     clocks(lab, book)?;
     variants(lab, book)?;
-    let (shapes, times) = timed(lab, book, &shapes::measured(lab.quick))?;
-    keep(book, &shapes, &times);
-    // Last, for it leaves the GPUs hot.
-    sustained(lab, book)
-}
-
-/// Times shapes in rounds while the section's time lasts, two rounds at least; those that do not fit
-/// into memory are left out.
-pub(super) fn timed(
-    lab: &Lab<'_>,
-    book: &Book<'_>,
-    wanted: &[[u64; 3]],
-) -> Result<(Vec<Everywhere>, Vec<Vec<Times>>), GpuError> {
     let mut shapes: Vec<Everywhere> = Vec::new();
-    for &shape in wanted {
+    for shape in shapes::measured(lab.quick) {
         let [m, n, k] = shape;
         let bytes = [m * k, k * n, m * n].map(|size| size * DTYPE.size());
         // A little more than the matrices: rows are padded.
@@ -90,6 +82,7 @@ pub(super) fn timed(
         let all = (0..lab.units.len()).map(|g| Ready::new(lab, g, shape));
         shapes.push(all.collect::<Result<_, _>>()?);
     }
+    ask(lab, book, &shapes)?;
     let mut rng = fastrand::Rng::with_seed(11);
     let mut order: Vec<usize> = (0..shapes.len()).collect();
     let mut times = vec![vec![Times::default(); lab.units.len()]; shapes.len()];
@@ -107,18 +100,9 @@ pub(super) fn timed(
             }
         }
     }
-    Ok((shapes, times))
-}
-
-/// Writes the samples of a shape down.
-pub(super) fn write(book: &Book<'_>, problem: &Problem, times: &[Times]) {
-    let Problem { m, n, k, .. } = *problem;
-    for (g, times) in times.iter().enumerate() {
-        book.times(&format!("k{k}n{n} gpu{g} alone"), m as f64, &times.alone);
-        if !times.in_a_row.is_empty() {
-            book.times(&format!("k{k}n{n} gpu{g}"), m as f64, &times.in_a_row);
-        }
-    }
+    keep(book, &shapes, &times);
+    // Last, for it leaves the GPUs hot.
+    sustained(lab, book)
 }
 
 /// Writes samples down and keeps the shapes' times.
@@ -137,7 +121,12 @@ fn keep(book: &Book<'_>, shapes: &[Everywhere], times: &[Vec<Times>]) {
             continue;
         };
         let Problem { m, n, k, .. } = *problem;
-        write(book, problem, times);
+        for (g, times) in times.iter().enumerate() {
+            book.times(&format!("k{k}n{n} gpu{g} alone"), m as f64, &times.alone);
+            if !times.in_a_row.is_empty() {
+                book.times(&format!("k{k}n{n} gpu{g}"), m as f64, &times.in_a_row);
+            }
+        }
         let alone = slowest(&|t| Estimate::median(&t.alone), times);
         let each = slowest(&|t| Estimate::median(&t.in_a_row), times);
         if let (Some(alone), Some(each)) = (alone, each) {
@@ -162,4 +151,24 @@ fn keep(book: &Book<'_>, shapes: &[Everywhere], times: &[Vec<Times>]) {
     };
     let ratios: Vec<f64> = times.iter().filter_map(|times| ratio(times)).collect();
     book.fact("gemm.slowest.gpu", Estimate::median(&ratios));
+}
+
+/// Asks the library which algorithm it takes, over a denser grid; that takes no GPU time.
+fn ask(lab: &Lab<'_>, book: &Book<'_>, shapes: &[Everywhere]) -> Result<(), GpuError> {
+    let known: Vec<[u64; 3]> = shapes
+        .iter()
+        .filter_map(|all| all.first())
+        .map(|ready| [ready.problem.m, ready.problem.n, ready.problem.k])
+        .chain(lab.asked.iter().copied())
+        .collect();
+    let begin = Instant::now();
+    let limit = book.left().mul_f64(OTHERS);
+    let gemms = lab.units[0].gemms.borrow();
+    asked(book, &known, lab.quick, |shape| {
+        if begin.elapsed() > limit {
+            return Ok(None);
+        }
+        let guesses = gemms.guesses(problem(shape), 1)?;
+        Ok(guesses.into_iter().next().map(|guess| guess.config))
+    })
 }

@@ -7,7 +7,6 @@ use crate::schedule::{Compute, Launch, Slice, TaskId, Via, Work};
 use crate::sim::fluid::Usage;
 use crate::sim::machine::Way;
 use crate::sim::slabs::Slabs;
-use crate::sim::stored::Stores;
 use crate::sim::sums::Sums;
 use crate::sim::{Fused, Rows, SimError, Tiled, Tiling};
 
@@ -108,7 +107,7 @@ impl Costs<'_> {
         &self,
         tasks: &[u32],
         slabs: &Slabs,
-        (sums, stores): (&Sums, &Stores),
+        sums: &Sums,
         (gpu, sms): (u32, u32),
     ) -> Option<Tiled> {
         let Tiling { find, tile } = self.options.tiling?;
@@ -126,7 +125,6 @@ impl Costs<'_> {
                 // Rows that come in slabs begin with the first.
                 waits: waits && !slabs.of(task).is_part(),
                 adds: sums.adds(task),
-                leaves: stores.leaves(task),
             });
             shape = [shape[0] + m, n, k];
         }
@@ -147,7 +145,6 @@ impl Costs<'_> {
                 rows: shape[0],
                 waits: false,
                 adds: false,
-                leaves: false,
             };
             let fused = Fused {
                 device: self.device(gpu),

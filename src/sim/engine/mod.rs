@@ -14,7 +14,6 @@ use super::pool::Pool;
 use super::queue::Queue;
 use super::scattered::Scattered;
 use super::staging::{Staging, staged_bytes};
-use super::stored::Stores;
 use super::{LaunchMode, Options, SimError, Streams, Submission, host};
 use crate::schedule::{CollectiveId, Mover, Schedule, TaskId, Work};
 use crate::timeline::{Bound, Cause, LinkUse, Sample, Span, Timeline};
@@ -43,9 +42,9 @@ pub(super) enum Event {
     Open(u32),
     /// A stretch learns of a chunk that was filled, or of a slot that was emptied.
     Told(u32),
-    /// The first blocks of a GEMM leave their SMs.
+    /// Blocks of a GEMM that have no tile in its last wave leave.
     Left(u32),
-    /// The last tiles of a fused kernel have ended, with its last task; what an epilogue stored is there.
+    /// The last tiles of a fused kernel have ended, with its last task.
     Drained(u32),
 }
 
@@ -74,7 +73,6 @@ pub(super) struct Engine<'a> {
     pub staging: Staging,
     pub slowed: Slowed,
     pub scattered: Scattered,
-    pub stores: Stores,
     /// Steps to handle at this instant.
     ready_now: Vec<u32>,
     /// Tasks that ended at this instant.
@@ -143,7 +141,6 @@ impl<'a> Engine<'a> {
             staging: Staging::default(),
             slowed: Slowed::new(beside),
             scattered: Scattered::default(),
-            stores: Stores::new(schedule)?,
             ready_now: Vec::new(),
             ended_now: Vec::new(),
             settling: Default::default(),
@@ -263,16 +260,23 @@ impl<'a> Engine<'a> {
     }
 
     /// The order of steps that become ready at one instant: task order, but in a graph on real GPUs
-    /// collectives begin after all others, as section `race` of calibrations shows.
+    /// collectives begin after all others, as section `race` of calibrations shows. One that follows another
+    /// begins with the GEMM that does, where it is known how they race
+    /// ([`Scatter::first`](crate::device::Scatter::first)).
     fn in_order(&self, step: u32) -> (bool, u32) {
-        let collective = |task: &crate::schedule::Task| matches!(task.work, Work::Collective(_));
-        let last = self.real_graph
-            && self
-                .schedule
-                .tasks
-                .get(step as usize)
-                .is_some_and(collective);
-        (last, step)
+        let collective = |step: u32| {
+            let task = self.schedule.tasks.get(step as usize);
+            task.is_some_and(|task| matches!(task.work, Work::Collective(_)))
+        };
+        if !self.real_graph || !collective(step) {
+            return (false, step);
+        }
+        let follows = match self.spans[step as usize].cause {
+            Cause::Task(before) => collective(before.index() as u32),
+            _ => false,
+        };
+        let known = self.costs.device(self.costs.gpu(step)).scatter.first;
+        (!(follows && known.is_some()), step)
     }
 
     fn handle(&mut self, event: Event, now: f64) -> Result<(), SimError> {
@@ -320,9 +324,6 @@ impl<'a> Engine<'a> {
             Work::Transfer { from, to, mover } => {
                 let bytes = self.schedule.bytes(&from);
                 let (src, dst) = (self.costs.gpu_of(&from), self.costs.gpu_of(&to));
-                if mover == Mover::Epilogue {
-                    return self.store_computed(step, now);
-                }
                 if bytes == 0 || !self.options.terms.communication {
                     self.start(step, now);
                     self.ended_now.push(step);
@@ -374,7 +375,10 @@ impl<'a> Engine<'a> {
             Work::Transfer { .. } => self.transfer_cost(task)?,
             _ => {
                 let cost = self.kernel_cost(task)?;
-                self.in_turns(task, cost)?
+                let cost = self.on_first_blocks(task, cost)?;
+                let cost = self.in_turns(task, cost)?;
+                self.last_wave(task, &cost, now)?;
+                cost
             }
         };
         match self.flow(&cost, task, now) {
