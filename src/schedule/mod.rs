@@ -195,6 +195,19 @@ pub enum Mover {
     CopyEngine,
     /// A copy kernel of `blocks` thread blocks, one SM each.
     Sm { blocks: u16 },
+    /// The product whose result it is: its tiles are stored at the destination, and nowhere else.
+    Epilogue,
+}
+
+impl Mover {
+    /// The same, or the copy engine in place of an epilogue.
+    #[must_use]
+    pub const fn or_engine(self) -> Self {
+        match self {
+            Self::Epilogue => Self::CopyEngine,
+            other => other,
+        }
+    }
 }
 
 /// How a GEMM is performed.

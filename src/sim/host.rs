@@ -7,6 +7,7 @@
 //! submission for everything.
 
 use super::LaunchMode;
+use crate::schedule::lowered;
 use crate::schedule::{Mover, Schedule, TaskId, Via, Work};
 use crate::topology::Topology;
 
@@ -49,6 +50,10 @@ pub(super) fn submissions(
             && let Some(at) = launched[launch.index()]
         {
             return at;
+        }
+        // A part of a kernel that is handed over.
+        if lowered::by_epilogue(schedule, TaskId(t as u32)) {
+            return 0.0;
         }
         let submit = match task.work {
             Work::Transfer {

@@ -293,9 +293,9 @@ impl Engine<'_> {
         let mut start = 0.0;
         if self.options.terms.compute {
             let slabs = &self.kernels.slabs;
-            let tiled = self
-                .costs
-                .tiled(&tasks, slabs, &self.graph.sums, (gpu, got));
+            let tiled =
+                self.costs
+                    .tiled(&tasks, slabs, (&self.graph.sums, &self.stores), (gpu, got));
             let sms = match tiled {
                 Some(_) => self.costs.device(gpu).sms,
                 None => got,
@@ -339,6 +339,7 @@ impl Engine<'_> {
             }
             Work::Compute(id) => {
                 self.start(task, now);
+                self.stores_begin(task, now)?;
                 if let Compute::Gemm { b, .. } = self.schedule.computes[id.index()]
                     && !self.kernels.slabs.of(task).is_part()
                 {

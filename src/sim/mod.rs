@@ -36,6 +36,7 @@ mod queue;
 mod scattered;
 mod slabs;
 mod staging;
+mod stored;
 mod sums;
 mod waits;
 
@@ -160,6 +161,9 @@ pub enum SimError {
         "{task} reads or writes GPU {gpu} from inside a kernel, but there is no direct path: copy the slice first"
     )]
     NotDirect { task: String, gpu: u32 },
+    /// A transfer that no product can perform.
+    #[error("{transfer} cannot be performed by an epilogue: {why}")]
+    Epilogue { transfer: String, why: String },
     /// A kernel asks for more SMs than the GPU has.
     #[error("{task} asks for {want} SMs, but `{device}` has {have}: ask for fewer blocks")]
     TooManySms {

@@ -11,6 +11,8 @@ pub struct Rows {
     /// Whether they wait for something, and whether only before they are added to it.
     pub waits: bool,
     pub adds: bool,
+    /// Whether their tiles are stored on another GPU.
+    pub leaves: bool,
 }
 
 /// A fused kernel whose tiles are asked for.

@@ -5,6 +5,7 @@ use super::layout::{COMPUTE, Fused};
 use super::params::{Param, Value, Values};
 use super::ring::MOVER;
 use super::{Job, Skip, opens};
+use crate::operator::Kind;
 use crate::schedule::{
     BufferId, Builder, Compute, Dep, GemmKernel, LaunchId, Mover, Rank, Slice, TaskId, Via,
 };
@@ -31,21 +32,40 @@ pub(super) const SLABS: Param = Param {
     shown: false,
 };
 
+/// Who moves what a fused kernel computes or waits for.
+pub(super) const FUSED_MOVER: Param = Param {
+    values: Values::FusedMover,
+    about: "who copies: the copy engine, a kernel of so many thread blocks, or (gemm-rs, gemm-ar) the fused kernel, which stores its tiles where they are added up",
+    ..MOVER
+};
+
 /// The parameters of fusions and collectives on two rings, which take turns as two chunks would.
 pub(super) const DOUBLE_RING: &[Param] = &[CHUNKS, MOVER];
 
 /// The parameters of the fusion on one ring. A partial sum is either computed on or on its way, so
 /// that one chunk would overlap nothing.
-pub(super) const RING: &[Param] = &[
-    Param {
-        default: Value::Count(2),
-        ..CHUNKS
-    },
-    MOVER,
-];
+pub(super) const RING: &[Param] = &[IN_TWO, MOVER];
+
+/// The same of one kernel.
+pub(super) const FUSED_RING: &[Param] = &[IN_TWO, FUSED_MOVER];
+
+const IN_TWO: Param = Param {
+    default: Value::Count(2),
+    ..CHUNKS
+};
 
 /// What a comparison tries of every fusion.
 pub(super) const TRIED: &[&str] = &["", "chunks=4"];
+
+/// Refuses stores by epilogues where no product is what is copied.
+pub(super) fn stored(kind: Kind, mover: Mover) -> Result<(), Skip> {
+    match (kind, mover) {
+        (Kind::AgGemm, Mover::Epilogue) => Err(Skip::because(format!(
+            "mover=epilogue stores products where they are added up, and {kind} gathers what is given"
+        ))),
+        _ => Ok(()),
+    }
+}
 
 /// The GEMMs of all ranks: one fused kernel each, or library calls.
 #[derive(Debug)]
@@ -53,7 +73,6 @@ pub(super) struct Kernels<'a> {
     fused: &'a Fused,
     /// By rank: its SMs (0: all that are free), and its fused kernel.
     ranks: Vec<(u16, Option<LaunchId>)>,
-    mover: Mover,
 }
 
 impl<'a> Kernels<'a> {
@@ -81,7 +100,7 @@ impl<'a> Kernels<'a> {
         lanes: usize,
     ) -> Result<Self, Skip> {
         let beside = match mover {
-            Mover::CopyEngine => 0,
+            Mover::CopyEngine | Mover::Epilogue => 0,
             Mover::Sm { blocks } => u32::from(blocks) * lanes as u32,
         };
         let ranks: Result<_, Skip> = b
@@ -91,7 +110,6 @@ impl<'a> Kernels<'a> {
         Ok(Self {
             fused,
             ranks: ranks?,
-            mover,
         })
     }
 
@@ -107,10 +125,10 @@ impl<'a> Kernels<'a> {
         }
     }
 
-    /// How a transfer waits for a group of its own rank.
-    pub(super) fn leaves_by(&self) -> Via {
+    /// How a transfer by `mover` waits for a group of its own rank.
+    pub(super) fn leaves_by(&self, mover: Mover) -> Via {
         match self.fuses() {
-            true => opens(self.mover),
+            true => opens(mover),
             false => Via::Event,
         }
     }

@@ -58,10 +58,15 @@ fn write(job: &Job<'_>, shard: u32, courses: &[Course], fuse: bool) -> Result<Sc
         let everyone = job.operator.kind == Kind::GemmAr;
         let sums = scatter(&mut b, lap, courses, &fused, &kernels, everyone);
         if everyone {
-            all_gather(&mut b, lap, courses, &fused.c, |place| {
+            // What is gathered stays where it is, too.
+            let back = Lap {
+                mover: lap.mover.or_engine(),
+                ..lap
+            };
+            all_gather(&mut b, back, courses, &fused.c, |place| {
                 Some(Dep {
                     task: sums.at(0, place),
-                    via: kernels.leaves_by(),
+                    via: kernels.leaves_by(back.mover),
                 })
             });
         }
@@ -153,7 +158,7 @@ fn scatter(
             let (from, to) = (at(b, place, step), at(b, next, step + 1));
             let mut after = vec![Dep {
                 task: groups.at(step, place),
-                via: kernels.leaves_by(),
+                via: kernels.leaves_by(lap.mover),
             }];
             if step > 0 && step + 1 < last {
                 // The slot is free once the sum that was in it has moved on.

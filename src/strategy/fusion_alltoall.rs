@@ -8,21 +8,20 @@
 
 use super::direct::ISSUE;
 use super::direct_steps::{Exchange, landing, slot_rows};
-use super::fused::{CHUNKS, Kernels, SLABS, TRIED};
+use super::fused::{CHUNKS, FUSED_MOVER, Kernels, SLABS, TRIED, stored};
 use super::layout::{
     COMM, COMPUTE, Fused, begin, cuttable, dims, each_of, name_peers, several, shard,
 };
 use super::params::Param;
-use super::ring::MOVER;
 use super::{Job, Skip, Strategy, affordable, opens};
 use crate::operator::Kind;
-use crate::schedule::{Builder, Dep, GemmKernel, Lane, Rank, Schedule, TaskId, Via};
+use crate::schedule::{Builder, Dep, GemmKernel, Lane, Mover, Rank, Schedule, TaskId, Via};
 use crate::units::count;
 
 #[derive(Debug)]
 pub(super) struct FusionAllToAll;
 
-const PARAMS: &[Param] = &[CHUNKS, SLABS, ISSUE, MOVER];
+const PARAMS: &[Param] = &[CHUNKS, SLABS, ISSUE, FUSED_MOVER];
 
 impl Strategy for FusionAllToAll {
     fn name(&self) -> &'static str {
@@ -60,6 +59,12 @@ impl Strategy for FusionAllToAll {
             lane: COMM,
         };
         cuttable(exchange.shard, exchange.chunks)?;
+        stored(job.operator.kind, exchange.mover)?;
+        if exchange.mover == Mover::Epilogue && !exchange.push {
+            return Err(Skip::because(
+                "mover=epilogue pushes: issue=pull means nothing to it",
+            ));
+        }
         if exchange.slabs > 1 {
             slabs(job.operator.kind, k, exchange.slabs)?;
         }
@@ -164,6 +169,8 @@ fn scatter(
     if everyone {
         let back = Exchange {
             lane: Lane(COMM.0 + exchange.ranks as u16 - 1),
+            // What is gathered stays where it is, too.
+            mover: exchange.mover.or_engine(),
             ..*exchange
         };
         back.gather(b, &fused.c, |owner, _| Some(sums[usize::from(owner.0)]));

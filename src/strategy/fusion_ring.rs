@@ -1,13 +1,13 @@
 //! `fusion-ring`: one GEMM kernel per rank, shards travelling round the best ring while it runs.
 
-use super::fused::RING;
+use super::fused::{FUSED_RING, stored};
 use super::fused_ring;
 use super::layout::{COMM, dims, several, shard};
 use super::params::Param;
 use super::ring_steps::Course;
 use super::{Job, Skip, Strategy};
 use crate::operator::Kind;
-use crate::schedule::Schedule;
+use crate::schedule::{Mover, Schedule};
 
 #[derive(Debug)]
 pub(super) struct FusionRing;
@@ -22,7 +22,7 @@ impl Strategy for FusionRing {
     }
 
     fn params(&self) -> &'static [Param] {
-        RING
+        FUSED_RING
     }
 
     fn applies(&self, kind: Kind) -> bool {
@@ -40,6 +40,13 @@ impl Strategy for FusionRing {
         several(job)?;
         let (m, _, _) = dims(job.operator)?;
         let rows = shard(m, job.operator.tp)?;
+        let mover = job.params.mover();
+        stored(job.operator.kind, mover)?;
+        if mover == Mover::Epilogue && job.ranks() > 2 {
+            return Err(Skip::because(
+                "mover=epilogue on a ring of more than 2 ranks: a sum that travels on is added to first; use fusion-alltoall",
+            ));
+        }
         let order = job.site.rings().single.clone();
         fused_ring::build(job, rows, &Course::whole(order, rows, COMM))
     }

@@ -25,6 +25,8 @@ pub enum Values {
     Word(&'static [&'static str]),
     /// `ce`, `sm` or `sm:BLOCKS`.
     Mover,
+    /// The same or `epilogue`.
+    FusedMover,
 }
 
 impl std::fmt::Display for Values {
@@ -33,6 +35,7 @@ impl std::fmt::Display for Values {
             Self::Count { least, most } => write!(f, "a whole number from {least} to {most}"),
             Self::Word(words) => f.write_str(&words.join(" or ")),
             Self::Mover => f.write_str("ce, sm or sm:BLOCKS (1 to 1024)"),
+            Self::FusedMover => f.write_str("ce, sm, sm:BLOCKS (1 to 1024) or epilogue"),
         }
     }
 }
@@ -62,7 +65,8 @@ impl Values {
                 let word = words.iter().find(|word| **word == text)?;
                 Some(Value::Word(word))
             }
-            Self::Mover => {
+            Self::FusedMover if text == "epilogue" => Some(Value::Mover(Mover::Epilogue)),
+            Self::Mover | Self::FusedMover => {
                 let blocks = match text {
                     "ce" => return Some(Value::Mover(Mover::CopyEngine)),
                     "sm" => BLOCKS,
@@ -83,6 +87,7 @@ impl std::fmt::Display for Value {
             Self::Word(word) => f.write_str(word),
             Self::Mover(Mover::CopyEngine) => f.write_str("ce"),
             Self::Mover(Mover::Sm { blocks }) => write!(f, "sm:{blocks}"),
+            Self::Mover(Mover::Epilogue) => f.write_str("epilogue"),
         }
     }
 }

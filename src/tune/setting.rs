@@ -103,6 +103,12 @@ fn own(kind: Kind) -> Vec<String> {
                 all.push(format!("{ring}:chunks={chunks},mover={mover}"));
             }
         }
+        // Products that others add up.
+        if kind != Kind::AgGemm {
+            for fusion in ["fusion-ring", "fusion-alltoall"] {
+                all.push(format!("{fusion}:chunks={chunks},mover=epilogue"));
+            }
+        }
         all.push(format!("ring-accumulate:chunks={chunks}"));
     }
     all

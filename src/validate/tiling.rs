@@ -35,8 +35,20 @@ fn tiled(fused: &Fused<'_>, tile: Option<usize>) -> Option<Tiled> {
         sms: fused.sms,
     };
     let mut stages: Vec<Stage> = Vec::new();
-    for &Rows { rows, waits, adds } in &fused.rows {
-        Stage::push(&mut stages, Stage { rows, waits, adds });
+    for &Rows {
+        rows,
+        waits,
+        adds,
+        leaves,
+    } in &fused.rows
+    {
+        let stage = Stage {
+            rows,
+            waits,
+            adds,
+            leaves,
+        };
+        Stage::push(&mut stages, stage);
     }
     let tile = tile.and_then(|number| Tile::TABLE.get(number).copied());
     let waves = waves(&problem, fused.device.sms, &stages, tile)?;
@@ -60,6 +72,7 @@ mod tests {
             rows: 256,
             waits,
             adds: false,
+            leaves: false,
         };
         let on = |name: &str| {
             let device = device::load(name).unwrap();

@@ -114,3 +114,30 @@ fn what_cannot_be_is_said() {
         assert!(error.contains(message), "{args}: {error}");
     }
 }
+
+#[test]
+fn epilogues_store_where_the_plan_says_or_are_refused() {
+    let with = |options: &str| {
+        format!(
+            "gpu plan --op gemm-rs -m 1024 -n 64 -k 64 --tp 2 --strategy fusion-ring:mover=epilogue,chunks=1 {options}"
+        )
+    };
+    let plan = json(&with("--gemm duet"));
+    assert_eq!((count(&plan, "gated-gemm"), count(&plan, "copy")), (4, 0));
+    let group = &plan["steps"][0]["groups"][0];
+    assert_eq!(
+        (&group["to"]["gpu"], &group["to"]["rows"]),
+        (&1.into(), &512.into())
+    );
+    let table = stdout(&with("--gemm duet --steps"));
+    assert!(
+        table.contains("to GPU") && table.contains("then flag"),
+        "{table}"
+    );
+    let (code, text) = super::failure(&with(""));
+    assert_eq!(code, 3);
+    assert_eq!(
+        text,
+        "error: `fusion-ring:chunks=1,mover=epilogue` cannot be performed: task 2 (rank 0, lane ring, transfer) cannot be performed by an epilogue: no kernel of Duet's own computes its rows; use --gemm duet, bf16 or fp16, and flags that are words\n"
+    );
+}

@@ -1,6 +1,9 @@
 //! Schedules as files: round trips, the documented example, broken files, any bytes at all.
 
+use duet::device::DType;
+use duet::operator::{Kind, Operator};
 use duet::schedule::{Schedule, json};
+use duet::strategy;
 use proptest::prelude::*;
 
 use crate::{mutation, samples};
@@ -22,6 +25,21 @@ fn what_is_written_reads_the_same() {
         for (name, schedule) in samples::all(tp) {
             round_trip(name, &schedule);
         }
+    }
+}
+
+#[test]
+fn movers_are_written_and_read() {
+    let operator = Operator::gemm(Kind::GemmRs, 64, 32, 16, 2, DType::Bf16).unwrap();
+    let topology = duet::topology::load("h200-nvswitch-8", &[]).unwrap();
+    for (mover, text) in [
+        ("sm:3", "\"mover\": {\"sm\": 3}"),
+        ("epilogue", "\"mover\": \"epilogue\""),
+    ] {
+        let choice = strategy::parse(&format!("fusion-ring:mover={mover}")).unwrap();
+        let schedule = choice.build(&operator, &topology, &[0, 1]).unwrap();
+        assert!(json::write(&schedule).contains(text));
+        round_trip(mover, &schedule);
     }
 }
 

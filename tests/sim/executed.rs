@@ -222,6 +222,33 @@ fn queues_that_share_a_copy_engine_take_turns() {
     assert!(first > ends[3], "{first} {ends:?}");
 }
 
+/// Two H200 linked by so many GB/s: a copy takes nothing of the memory that a GEMM needs, and the link alone
+/// limits it.
+fn linked(rate: f64) -> Topology {
+    let mut device = device::load("h200").unwrap();
+    device.hbm = duet::units::BytesPerSecond::of(1e6 * GB);
+    device.peer_copy = duet::units::BytesPerSecond::of(1e6 * GB);
+    let mut b = Builder::with_device("pair", Arc::new(device));
+    let gpus = b.gpus(2);
+    b.link(gpus[0], gpus[1], "nvlink", rate * GB, 0.5 * US);
+    b.build()
+}
+
+/// The time of a GEMM+RS on two GPUs by own kernels.
+fn reduced(text: &str, topology: &Topology, [m, n, k]: [u64; 3]) -> f64 {
+    let operator = Operator::gemm(Kind::GemmRs, m, n, k, 2, DType::Bf16).unwrap();
+    let choice = strategy::parse(text).unwrap();
+    let schedule = choice.build(&operator, topology, &[0, 1]).unwrap();
+    let how = Executed {
+        lowered: lowered::Options {
+            fuse: true,
+            ..lowered::Options::default()
+        },
+        ..Executed::default()
+    };
+    executed(&schedule, topology, &how).unwrap().makespan
+}
+
 /// GEMM+RS on two GPUs whose own kernels add to what arrives: one launch. With T its time, w a wave, C the
 /// shard's bytes, the half for the other GPU is there at e₁ = start + max(T/2, w), its sum one copy later,
 /// and the own half is
@@ -233,30 +260,8 @@ fn queues_that_share_a_copy_engine_take_turns() {
 /// ```
 #[test]
 fn a_sum_waits_for_its_arrival_when_it_is_multiplied() {
-    let on = |rate: f64| {
-        let mut device = device::load("h200").unwrap();
-        // A copy takes nothing of the memory that a GEMM needs, and the link alone limits it.
-        device.hbm = duet::units::BytesPerSecond::of(1e6 * GB);
-        device.peer_copy = duet::units::BytesPerSecond::of(1e6 * GB);
-        let mut b = Builder::with_device("pair", Arc::new(device));
-        let gpus = b.gpus(2);
-        b.link(gpus[0], gpus[1], "nvlink", rate * GB, 0.5 * US);
-        b.build()
-    };
-    let end = |topology: &Topology, [m, n, k]: [u64; 3]| {
-        let operator = Operator::gemm(Kind::GemmRs, m, n, k, 2, DType::Bf16).unwrap();
-        let choice = strategy::parse("fusion-ring:chunks=1").unwrap();
-        let schedule = choice.build(&operator, topology, &[0, 1]).unwrap();
-        let how = Executed {
-            lowered: lowered::Options {
-                fuse: true,
-                ..lowered::Options::default()
-            },
-            ..Executed::default()
-        };
-        executed(&schedule, topology, &how).unwrap().makespan
-    };
-    let (fast, slow) = (on(1e5), on(20.0));
+    let end = |topology: &Topology, shape| reduced("fusion-ring:chunks=1", topology, shape);
+    let (fast, slow) = (linked(1e5), linked(20.0));
     let device = fast.device(0);
     // A wave for each half, and four.
     for shape in [[1024, 8192, 16384], [4096, 8192, 16384]] {
@@ -273,5 +278,77 @@ fn a_sum_waits_for_its_arrival_when_it_is_multiplied() {
         let rest = (time / 2.0 - whole.wave).max(0.0);
         let expected = told + copy + c.kernel_flag.get() + added + rest;
         assert_close(end(&slow, shape), expected, 1e-3);
+    }
+}
+
+/// The same where epilogues store into the other GPU. With B the link's rate, B_s the rate of stores by SMs over
+/// it, L its latency, C_w the bytes of a wave, at most C, and e₁ as there, the sum is there at
+///
+/// ```text
+/// f = max(start + w + L + C / B_s, e₁ + L + C_w / B_s)
+/// ```
+///
+/// and its flag one kernel flag later: no copy starts, and what is stored before the last wave travels beside the
+/// product. The own half ends as there.
+#[test]
+fn tiles_that_are_stored_on_the_other_gpu_travel_beside_the_product() {
+    let text = "fusion-ring:chunks=1,mover=epilogue";
+    for rate in [1e5, 400.0, 20.0] {
+        let topology = linked(rate);
+        let device = topology.device(0);
+        let rate = rate * GB * device.sm_copy_efficiency;
+        for shape in [[1024, 8192, 16384], [1024, 4096, 8192], [4096, 8192, 16384]] {
+            let [m, n, k] = shape;
+            let whole = device::gemm::gemm(device, DType::Bf16, m, n, k / 2, device.sms).unwrap();
+            let start = device.costs.kernel_start.get() + whole.overhead;
+            let time = whole.seconds + whole.cold - whole.overhead;
+            let (half, wave) = (time / 2.0, whole.wave);
+            let bytes = (m / 2 * n * 2) as f64;
+            let last = bytes * (wave / half).min(1.0);
+            let latency = 0.5 * US;
+            let flows = start + wave + latency + bytes / rate;
+            let there = f64::max(flows, start + half.max(wave) + latency + last / rate)
+                + device.costs.kernel_flag.get();
+            let in_time = there <= f64::min(start + time, start + half + wave);
+            let expected = match in_time {
+                true => start + f64::max(time, half + wave),
+                false => f64::max(
+                    start + time,
+                    there + 2.0 * last / (1e6 * GB) + (half - wave).max(0.0),
+                ),
+            };
+            let found = reduced(text, &topology, shape);
+            assert_close(found, expected, 1e-3);
+            // A copy starts later, and its flag is written by its queue; but it fills the link better.
+            let copied = reduced("fusion-ring:chunks=1", &topology, shape);
+            assert!(found <= copied * 1.0001 || rate < 100.0 * GB);
+        }
+    }
+}
+
+/// What an epilogue cannot do is an error of the simulation, and stores within a GPU take nothing.
+#[test]
+fn epilogues_are_simulated_where_there_are_some() {
+    let topology = machine(|_| {});
+    let text = "fusion-alltoall:mover=epilogue";
+    let schedule = built(Kind::GemmRs, text, &[0, 1], &topology);
+    let refused = executed(&schedule, &topology, &Executed::default()).unwrap_err();
+    assert_eq!(
+        refused.to_string(),
+        "task 4 (rank 0, lane peer +1, transfer) cannot be performed by an epilogue: C_partial[rank 0, slot 0, rows 2048..4096, cols 0..8192] is not what one tile group of a fused kernel computes"
+    );
+    for placement in [&[0, 1][..], &[0, 0], &[0, 1, 0, 1]] {
+        for kind in [Kind::GemmRs, Kind::GemmAr] {
+            let schedule = built(kind, text, placement, &topology);
+            let options = duet::sim::Options::default();
+            let timeline = duet::sim::simulate(&schedule, &topology, &options).unwrap();
+            let by_engine = built(kind, "fusion-alltoall", placement, &topology);
+            let copied = duet::sim::simulate(&by_engine, &topology, &options).unwrap();
+            let bytes =
+                |t: &duet::timeline::Timeline| -> f64 { t.links.iter().map(|l| l.bytes).sum() };
+            let difference = (bytes(&timeline) - bytes(&copied)).abs();
+            assert!(difference <= 1e-9 * bytes(&copied), "{difference}");
+            assert!(timeline.makespan <= copied.makespan);
+        }
     }
 }

@@ -11,16 +11,13 @@
 //! has in between. Every round takes all shapes in a new random order. A schedule ends with its
 //! slowest GPU, so a shape's time is the largest of the GPUs' medians.
 
-use std::time::Instant;
-
 use super::Section;
 use super::book::{Book, Product};
 use super::bounds::{clocks, rates, variants};
 use super::estimate::{Estimate, median};
-use super::kernels::asked;
 use super::lab::Lab;
 use super::load::sustained;
-use super::products::{DTYPE, Ready, problem};
+use super::products::{DTYPE, Ready};
 use super::shapes;
 use crate::gpu::GpuError;
 use crate::gpu::lt::Problem;
@@ -32,17 +29,15 @@ pub const SECTION: Section = Section {
     run,
 };
 
-/// Share of the section's time for the other things.
-const OTHERS: f64 = 0.15;
 /// Samples of a shape on one GPU \[s\].
 #[derive(Clone, Default)]
-struct Times {
+pub(super) struct Times {
     alone: Vec<f64>,
     in_a_row: Vec<f64>,
 }
 
 /// The same product on every GPU.
-type Everywhere = Vec<Ready>;
+pub(super) type Everywhere = Vec<Ready>;
 
 /// A sample on all GPUs at once: (alone, one in a row) of each.
 fn sample(lab: &Lab<'_>, shape: &Everywhere) -> Result<Vec<(f64, Option<f64>)>, GpuError> {
@@ -71,8 +66,21 @@ fn run(lab: &Lab<'_>, book: &Book<'_>) -> Result<(), GpuError> {
     rates(lab, book)?;
     clocks(lab, book)?;
     variants(lab, book)?;
+    let (shapes, times) = timed(lab, book, &shapes::measured(lab.quick))?;
+    keep(book, &shapes, &times);
+    // Last, for it leaves the GPUs hot.
+    sustained(lab, book)
+}
+
+/// Times shapes in rounds while the section's time lasts, two rounds at least; those that do not fit
+/// into memory are left out.
+pub(super) fn timed(
+    lab: &Lab<'_>,
+    book: &Book<'_>,
+    wanted: &[[u64; 3]],
+) -> Result<(Vec<Everywhere>, Vec<Vec<Times>>), GpuError> {
     let mut shapes: Vec<Everywhere> = Vec::new();
-    for shape in shapes::measured(lab.quick) {
+    for &shape in wanted {
         let [m, n, k] = shape;
         let bytes = [m * k, k * n, m * n].map(|size| size * DTYPE.size());
         // A little more than the matrices: rows are padded.
@@ -82,7 +90,6 @@ fn run(lab: &Lab<'_>, book: &Book<'_>) -> Result<(), GpuError> {
         let all = (0..lab.units.len()).map(|g| Ready::new(lab, g, shape));
         shapes.push(all.collect::<Result<_, _>>()?);
     }
-    ask(lab, book, &shapes)?;
     let mut rng = fastrand::Rng::with_seed(11);
     let mut order: Vec<usize> = (0..shapes.len()).collect();
     let mut times = vec![vec![Times::default(); lab.units.len()]; shapes.len()];
@@ -100,9 +107,18 @@ fn run(lab: &Lab<'_>, book: &Book<'_>) -> Result<(), GpuError> {
             }
         }
     }
-    keep(book, &shapes, &times);
-    // Last, for it leaves the GPUs hot.
-    sustained(lab, book)
+    Ok((shapes, times))
+}
+
+/// Writes the samples of a shape down.
+pub(super) fn write(book: &Book<'_>, problem: &Problem, times: &[Times]) {
+    let Problem { m, n, k, .. } = *problem;
+    for (g, times) in times.iter().enumerate() {
+        book.times(&format!("k{k}n{n} gpu{g} alone"), m as f64, &times.alone);
+        if !times.in_a_row.is_empty() {
+            book.times(&format!("k{k}n{n} gpu{g}"), m as f64, &times.in_a_row);
+        }
+    }
 }
 
 /// Writes samples down and keeps the shapes' times.
@@ -121,12 +137,7 @@ fn keep(book: &Book<'_>, shapes: &[Everywhere], times: &[Vec<Times>]) {
             continue;
         };
         let Problem { m, n, k, .. } = *problem;
-        for (g, times) in times.iter().enumerate() {
-            book.times(&format!("k{k}n{n} gpu{g} alone"), m as f64, &times.alone);
-            if !times.in_a_row.is_empty() {
-                book.times(&format!("k{k}n{n} gpu{g}"), m as f64, &times.in_a_row);
-            }
-        }
+        write(book, problem, times);
         let alone = slowest(&|t| Estimate::median(&t.alone), times);
         let each = slowest(&|t| Estimate::median(&t.in_a_row), times);
         if let (Some(alone), Some(each)) = (alone, each) {
@@ -151,24 +162,4 @@ fn keep(book: &Book<'_>, shapes: &[Everywhere], times: &[Vec<Times>]) {
     };
     let ratios: Vec<f64> = times.iter().filter_map(|times| ratio(times)).collect();
     book.fact("gemm.slowest.gpu", Estimate::median(&ratios));
-}
-
-/// Asks the library which algorithm it takes, over a denser grid; that takes no GPU time.
-fn ask(lab: &Lab<'_>, book: &Book<'_>, shapes: &[Everywhere]) -> Result<(), GpuError> {
-    let known: Vec<[u64; 3]> = shapes
-        .iter()
-        .filter_map(|all| all.first())
-        .map(|ready| [ready.problem.m, ready.problem.n, ready.problem.k])
-        .chain(lab.asked.iter().copied())
-        .collect();
-    let begin = Instant::now();
-    let limit = book.left().mul_f64(OTHERS);
-    let gemms = lab.units[0].gemms.borrow();
-    asked(book, &known, lab.quick, |shape| {
-        if begin.elapsed() > limit {
-            return Ok(None);
-        }
-        let guesses = gemms.guesses(problem(shape), 1)?;
-        Ok(guesses.into_iter().next().map(|guess| guess.config))
-    })
 }

@@ -3,13 +3,11 @@
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
-use super::book::{Book, Product};
+use super::book::Product;
 use super::products::DTYPE;
 use super::rates::{Point, START, efficiencies, searched};
-use super::shapes::{asked as columns, asked_rows};
 use crate::device::Device;
 use crate::device::gemm::library::{self, ALIGNED, Algorithm, Library, alignment};
-use crate::gpu::GpuError;
 use crate::gpu::lt::Config;
 
 /// A tile, a split of k and a cluster.
@@ -35,59 +33,6 @@ impl Kernel {
             cluster: config.cluster.unwrap_or((1, 1)),
         })
     }
-}
-
-/// Asks for the algorithm of many shapes, those of the columns `known` first; `ask` says `None` when
-/// time is up.
-pub(super) fn asked(
-    book: &Book<'_>,
-    known: &[[u64; 3]],
-    quick: bool,
-    mut ask: impl FnMut([u64; 3]) -> Result<Option<Config>, GpuError>,
-) -> Result<(), GpuError> {
-    let mut by_column: BTreeMap<(u64, u64), Vec<u64>> = BTreeMap::new();
-    for &[m, n, k] in known {
-        by_column.entry((k, n)).or_default().push(m);
-    }
-    let measured: Vec<(u64, u64)> = by_column.keys().copied().collect();
-    let mut all = measured.clone();
-    if !quick {
-        let more = columns(&[]);
-        all.extend(more.into_iter().filter(|c| !measured.contains(c)));
-    }
-    for (i, &(k, n)) in all.iter().enumerate() {
-        let own = by_column.get(&(k, n));
-        let mut last = None;
-        for m in asked_rows(own.map_or(&[], Vec::as_slice)) {
-            let Some(config) = ask([m, n, k])? else {
-                book.note(format!(
-                    "algorithms of {i} of {} columns: out of time",
-                    all.len()
-                ));
-                return Ok(());
-            };
-            if let Some(kernel) = Kernel::of(&config) {
-                book.choice((k, n), m, kernel);
-            }
-            // Rows with the algorithm of the row before are left out.
-            if last != Some(config) {
-                let numbers = config.numbers;
-                let words = format!(
-                    "{config}, swizzle {}, custom {}, inner {}",
-                    numbers.swizzle, numbers.custom, numbers.inner
-                );
-                let words = words.replace(',', ";");
-                book.raw(
-                    &format!("lt k{k}n{n} {words}"),
-                    m as f64,
-                    "rows",
-                    &[m as f64],
-                );
-                last = Some(config);
-            }
-        }
-    }
-    Ok(())
 }
 
 /// The library as a profile states it; `launch` precedes each measured time \[s\]. `None` where no

@@ -62,7 +62,7 @@ pub struct Lab<'s> {
     pub peers: bool,
     /// Fewer sizes and samples.
     pub quick: bool,
-    /// Further GEMMs whose algorithm is asked for.
+    /// Further GEMMs: see [`super::Options::shapes`].
     pub asked: Vec<[u64; 3]>,
     gate: Pinned,
     round: Cell<u32>,

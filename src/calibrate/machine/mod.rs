@@ -13,6 +13,7 @@ mod between;
 mod blocks;
 pub mod book;
 mod bounds;
+mod choices;
 mod copies;
 mod crowd;
 pub mod difference;
@@ -22,6 +23,7 @@ pub mod file;
 mod graphs;
 mod grid;
 mod host;
+mod judged;
 pub mod kernels;
 mod lab;
 pub mod lattice;
@@ -60,7 +62,7 @@ pub struct Section {
 
 /// All sections in the order of measurement: the graphs' kernels are captured by others too, and
 /// GEMMs come last, for they use whatever time is left.
-pub const SECTIONS: [Section; 14] = [
+pub const SECTIONS: [Section; 16] = [
     graphs::SECTION,
     copies::SECTION,
     blocks::SECTION,
@@ -74,6 +76,8 @@ pub const SECTIONS: [Section; 14] = [
     crowd::SECTION,
     margin::SECTION,
     race::SECTION,
+    choices::SECTION,
+    judged::SECTION,
     grid::SECTION,
 ];
 
@@ -86,7 +90,8 @@ pub struct Options {
     pub budget: Duration,
     /// Only these sections; empty: all.
     pub only: Vec<String>,
-    /// Further GEMMs `[m, n, k]` that the library is asked its algorithm for; they are not timed.
+    /// Further GEMMs `[m, n, k]` that the library is asked its algorithm for, and that are timed to judge
+    /// predictions, not to make them.
     pub shapes: Vec<[u64; 3]>,
 }
 

@@ -55,7 +55,7 @@ const ROWS: u64 = 32_768;
 /// Shapes [m, n, k] to be measured, by column.
 pub fn measured(quick: bool) -> Vec<[u64; 3]> {
     let mut columns = chessboard(&EXTENTS);
-    columns.extend(chessboard(&between()));
+    columns.extend(chessboard(&between(&EXTENTS)));
     columns.extend(FURTHER);
     if quick {
         columns = QUICK.to_vec();
@@ -83,9 +83,9 @@ fn chessboard(extents: &[u64]) -> Vec<(u64, u64)> {
 }
 
 /// Geometric means of neighbours, to multiples of 64.
-fn between() -> Vec<u64> {
+fn between(extents: &[u64]) -> Vec<u64> {
     let mean = |pair: &[u64]| (pair[0] * pair[1]).isqrt() / 64 * 64;
-    EXTENTS.windows(2).map(mean).collect()
+    extents.windows(2).map(mean).collect()
 }
 
 /// Rows m of column `i`: powers of two, three times them, every second of five times them, and an odd one.
@@ -112,10 +112,10 @@ fn rows(i: usize, narrow: bool, quick: bool) -> Vec<u64> {
     all.into_iter().collect()
 }
 
-/// (k, n) whose algorithms are asked for: of the layers of known models in 1, 2, 4 and 8 shards both
-/// ways, of the lattice, and `more`.
-pub fn asked(more: &[(u64, u64)]) -> Vec<(u64, u64)> {
-    let mut all: BTreeSet<(u64, u64)> = more.iter().copied().collect();
+/// (k, n) whose algorithms are asked for, the most wanted first: of the layers of known models in 1, 2, 4
+/// and 8 shards both ways, of the lattice, of one twice as fine both ways, and of one twice as fine again.
+pub fn asked() -> Vec<(u64, u64)> {
+    let mut layers: BTreeSet<(u64, u64)> = BTreeSet::new();
     for model in models::MODELS {
         for layer in Layer::ALL {
             // One token: only n and k matter.
@@ -123,21 +123,38 @@ pub fn asked(more: &[(u64, u64)]) -> Vec<(u64, u64)> {
                 continue;
             };
             for shards in [1, 2, 4, 8] {
-                all.insert((gemm.k, gemm.n / shards));
-                all.insert((gemm.k / shards, gemm.n));
+                layers.insert((gemm.k, gemm.n / shards));
+                layers.insert((gemm.k / shards, gemm.n));
             }
         }
     }
-    for k in EXTENTS {
-        all.extend(EXTENTS.map(|n| (k, n)));
+    let mut all: Vec<(u64, u64)> = layers.into_iter().collect();
+    let mut extents = EXTENTS.to_vec();
+    for _ in 0..3 {
+        let lattice = extents.iter();
+        all.extend(lattice.flat_map(|&k| extents.iter().map(move |&n| (k, n))));
+        extents.extend(between(&extents));
+        extents.sort_unstable();
+        extents.dedup();
     }
-    all.retain(|&(k, n)| k > 0 && n > 0 && k * n <= MOST);
-    all.into_iter().collect()
+    let mut met = BTreeSet::new();
+    all.retain(|&(k, n)| k > 0 && n > 0 && k * n <= MOST && met.insert((k, n)));
+    all
 }
 
-/// Rows m that algorithms are asked for: multiples of 64 up to 1024, of an eighth of the next power of
-/// two beyond, and `more`.
-pub fn asked_rows(more: &[u64]) -> Vec<u64> {
+/// Rows m that algorithms are asked for: multiples of 16 up to 2048, then of a 32nd of the next power of
+/// two.
+pub fn asked_rows() -> Vec<u64> {
+    let below = (1..=128).map(|i| 16 * i);
+    let above = [4096, 8192, 16_384, 32_768].into_iter();
+    below
+        .chain(above.flat_map(|power| (17..=32).map(move |i| power / 32 * i)))
+        .collect()
+}
+
+/// What the samples of earlier calibrations were asked for, which do not say it: multiples of 64 up to
+/// 1024, of an eighth of the next power of two beyond, and `more`.
+pub fn asked_once(more: &[u64]) -> Vec<u64> {
     let mut all: BTreeSet<u64> = more.iter().copied().collect();
     all.extend([16, 32, 48, 96]);
     all.extend((1..=16).map(|i| 64 * i));
@@ -160,7 +177,7 @@ mod tests {
         once.dedup();
         assert_eq!(once.len(), all.len());
         // A layer's shape has a measured one within a factor of 1.5 in n and k, of 2 below 1024.
-        for (k, n) in asked(&[]) {
+        for (k, n) in asked() {
             if k.min(n) < 256 || k.max(n) > 28_672 {
                 continue;
             }
@@ -187,12 +204,15 @@ mod tests {
 
     #[test]
     fn layers_and_their_shards_are_asked_for() {
-        let all = asked(&[(1, 2)]);
+        let all = asked();
         // Llama 3 70B, two shards: the second feed-forward GEMM and the projections.
-        for column in [(14_336, 8192), (8192, 5120), (1, 2)] {
+        for column in [(14_336, 8192), (8192, 5120), (2496, 2048)] {
             assert!(all.contains(&column), "{column:?}");
         }
-        assert!(all.len() < 900, "{}", all.len());
-        assert!(asked_rows(&[1000]).windows(2).all(|w| w[0] < w[1]));
+        assert!((2000..4000).contains(&all.len()), "{}", all.len());
+        assert!(asked_once(&[1000]).windows(2).all(|w| w[0] < w[1]));
+        let rows = asked_rows();
+        assert!(rows.windows(2).all(|w| w[0] < w[1]) && rows.iter().all(|m| m % 16 == 0));
+        assert_eq!((rows.len(), rows[191]), (192, ROWS));
     }
 }

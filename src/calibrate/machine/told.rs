@@ -1,9 +1,9 @@
 //! Which algorithms the GEMM library takes, as raw samples and profiles tell it.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use super::kernels::{Choices, Kernel};
-use super::shapes::asked_rows;
+use super::shapes::asked_once;
 use crate::device::gemm::library::Library;
 
 /// `k4096n1024`.
@@ -31,39 +31,78 @@ fn kernel(words: &str) -> Option<Kernel> {
     })
 }
 
+/// A column's algorithms as samples tell them.
+#[derive(Default)]
+struct Told {
+    /// From how many rows on.
+    starts: BTreeMap<u64, Option<Kernel>>,
+    /// Rows it was asked for besides those of all columns.
+    further: Vec<u64>,
+}
+
 /// What raw samples say of the library's choices: each column's algorithm from how many rows on, for the
-/// rows that were asked for.
+/// rows that were asked for. What the section `choices` says goes before what `gemm` said in earlier
+/// calibrations.
 pub(super) fn chosen(raw: &str) -> Choices {
-    let mut starts: BTreeMap<(u64, u64), BTreeMap<u64, Option<Kernel>>> = BTreeMap::new();
-    let mut rows: BTreeMap<(u64, u64), Vec<u64>> = BTreeMap::new();
+    let mut rows: Vec<u64> = Vec::new();
+    let mut told: BTreeMap<(u64, u64), Told> = BTreeMap::new();
+    let mut earlier: BTreeMap<(u64, u64), Told> = BTreeMap::new();
     for line in raw.lines() {
-        let cells: Vec<&str> = line.split(',').collect();
-        let ["gemm", case, x, ..] = &cells[..] else {
+        let mut cells = line.split(',');
+        let (Some(section), Some(case), Some(x)) = (cells.next(), cells.next(), cells.next())
+        else {
             continue;
+        };
+        let all = match section {
+            "choices" => &mut told,
+            "gemm" => &mut earlier,
+            _ => continue,
+        };
+        let numbers = || {
+            let last = cells.clone().next_back().unwrap_or_default();
+            last.split(' ').filter_map(|m| m.parse::<u64>().ok())
         };
         let Ok(m) = x.parse::<u64>() else { continue };
         let mut words = case.splitn(3, ' ');
         match (words.next(), words.next(), words.next()) {
+            (Some("rows"), None, _) => rows.extend(numbers()),
+            (Some("rows"), Some(at), _) => {
+                if let Some(at) = column(at) {
+                    all.entry(at).or_default().further.extend(numbers());
+                }
+            }
             (Some("lt"), Some(at), Some(words)) => {
                 if let Some(at) = column(at) {
-                    starts.entry(at).or_default().insert(m, kernel(words));
-                    rows.entry(at).or_default().push(m);
+                    let told = all.entry(at).or_default();
+                    told.starts.insert(m, kernel(words));
+                    told.further.push(m);
                 }
             }
             (Some(at), ..) => {
                 if let Some(at) = column(at) {
-                    rows.entry(at).or_default().push(m);
+                    all.entry(at).or_default().further.push(m);
                 }
             }
             _ => {}
         }
     }
-    let of = |(at, starts): (&(u64, u64), &BTreeMap<u64, Option<Kernel>>)| {
-        let asked = asked_rows(rows.get(at).map_or(&[], Vec::as_slice)).into_iter();
-        let all = asked.filter_map(|m| Some((m, (*starts.range(..=m).next_back()?.1)?)));
-        (*at, all.collect())
+    rows.sort_unstable();
+    rows.dedup();
+    let of = |told: Told, rows: BTreeSet<u64>| -> BTreeMap<u64, Kernel> {
+        let rows = rows.into_iter();
+        rows.filter_map(|m| Some((m, (*told.starts.range(..=m).next_back()?.1)?)))
+            .collect()
     };
-    starts.iter().map(of).collect()
+    let mut choices = Choices::new();
+    for (at, told) in earlier.into_iter().filter(|(_, t)| !t.starts.is_empty()) {
+        let rows = asked_once(&told.further).into_iter().collect();
+        choices.insert(at, of(told, rows));
+    }
+    for (at, told) in told {
+        let rows = rows.iter().chain(&told.further).copied().collect();
+        choices.insert(at, of(told, rows));
+    }
+    choices
 }
 
 /// The choices of a profile's list.
@@ -124,6 +163,17 @@ gemm,lt k512n256 tile no. 700; stages of 64,2048,rows,2048
 gemm,k512n256 gpu0,1000,us,5 6
 copies,lt k1n1 tile 16×64,16,rows,16
 ";
+        let later = "choices,rows,3,rows,16 32 48
+choices,rows k512n256,1,rows,40
+choices,lt k512n256 tile 16×64; stages of 64,16,rows,16
+choices,lt k512n256 tile 64×64; stages of 64,48,rows,48
+";
+        let after = chosen(&format!("{raw}{later}"));
+        let rows: Vec<(u64, u32)> = after[&(512, 256)]
+            .iter()
+            .map(|(m, kernel)| (*m, kernel.tile.0))
+            .collect();
+        assert_eq!(rows, [(16, 16), (32, 16), (40, 16), (48, 64)]);
         let all = chosen(raw);
         let [(column, rows)] = &all.into_iter().collect::<Vec<_>>()[..] else {
             panic!()

@@ -492,6 +492,9 @@ fn plain(plan: &Plan, what: &What) -> String {
                 if !flags.is_empty() {
                     text.push_str(&format!(" after flag {}", flags.join(", ")));
                 }
+                if let Some(to) = &g.to {
+                    text.push_str(&format!(" to {}", area(to)));
+                }
                 if let Some(flag) = g.sets {
                     text.push_str(&format!(", then flag {}", flag.0));
                 }

@@ -76,6 +76,7 @@ fn detail(plan: &Plan, what: &What) -> Value {
                 "first_row": g.rows.start, "rows": g.rows.len,
                 "first_k": g.depth.start, "k": g.depth.len,
                 "flags": g.flags.iter().map(|f| f.0).collect::<Vec<_>>(),
+                "to": g.to.as_ref().map(at),
                 "sets": g.sets.map(|f| f.0),
             })).collect::<Vec<_>>(),
         }),

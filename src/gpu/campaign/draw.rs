@@ -8,9 +8,13 @@ use crate::strategy;
 use crate::units::Bytes;
 
 /// Settings that comparisons do not try and real GPUs should.
-const MORE: [&str; 8] = [
+const MORE: [&str; 12] = [
     "fusion-alltoall:slabs=3",
     "fusion-alltoall:slabs=2,chunks=2,issue=pull",
+    "fusion-ring:mover=epilogue",
+    "fusion-ring:mover=epilogue,chunks=1",
+    "fusion-alltoall:mover=epilogue",
+    "fusion-alltoall:mover=epilogue,chunks=3",
     "fusion-ring:mover=sm:2",
     "fusion-alltoall:mover=sm:2,issue=pull",
     "interdecom:d=2,comm=direct,issue=pull",
@@ -62,7 +66,11 @@ fn one(space: &Space, kind: Kind, random: &mut fastrand::Rng) -> Case {
             strategies.push(text.to_owned());
         }
     }
+    let strategy = random.choice(&strategies).cloned().unwrap_or_default();
+    // Stores by epilogues are seldom possible otherwise.
+    let epilogue = strategy.contains("mover=epilogue") && space.peers && ranks <= space.gpus;
     let on = match random.u32(..4) {
+        _ if epilogue => ranks,
         // Mostly all of them.
         0 => random.u32(1..=space.gpus.max(1)),
         _ => space.gpus.max(1),
@@ -77,6 +85,7 @@ fn one(space: &Space, kind: Kind, random: &mut fastrand::Rng) -> Case {
         .unwrap_or(&4096);
     let path = match (on, random.u32(..3)) {
         (1, _) => Path::P2p,
+        _ if epilogue => Path::P2p,
         (_, 0) if space.peers => Path::P2p,
         (_, 1) if space.peers => Path::Hybrid {
             host_share: f64::from(random.u32(1..10)) / 10.0,
@@ -88,7 +97,7 @@ fn one(space: &Space, kind: Kind, random: &mut fastrand::Rng) -> Case {
         .choice(&[Mode::Stream, Mode::Graph])
         .unwrap_or(&Mode::Stream);
     Case {
-        strategy: random.choice(&strategies).cloned().unwrap_or_default(),
+        strategy,
         operator,
         placement,
         path,
@@ -101,6 +110,7 @@ fn one(space: &Space, kind: Kind, random: &mut fastrand::Rng) -> Case {
         // Without peers no GPU writes a flag of another.
         flags: match (space.peers, random.u32(..3)) {
             (true, 0) => Flags::Value,
+            (true, 2) if epilogue => Flags::Value,
             (true, 1) => Flags::ValueAndEvent,
             _ => Flags::Event,
         },

@@ -401,7 +401,9 @@ fn reachable(machine: &Machine<'_>, plan: &Plan, at: &[usize]) -> Result<(), Gpu
             What::WriteFlag(flag) => vec![plan.flags[flag.index()].gpu],
             What::Gated { groups, .. } => {
                 let sets = groups.iter().filter_map(|group| group.sets);
-                sets.map(|flag| plan.flags[flag.index()].gpu).collect()
+                let flags = sets.map(|flag| plan.flags[flag.index()].gpu);
+                let to = groups.iter().filter_map(|group| group.to.map(|to| to.gpu));
+                flags.chain(to).collect()
             }
             _ => continue,
         };

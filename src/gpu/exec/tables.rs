@@ -5,7 +5,7 @@ use super::warm::stages;
 use crate::gpu::GpuError;
 use crate::gpu::kernels::STATUS_WORDS;
 use crate::gpu::lt::Problem;
-use crate::gpu::plan::{FlagId, Joined, Rows, Step, What};
+use crate::gpu::plan::{Area, FlagId, Joined, Rows, Step, What};
 use crate::gpu::raw::{Memory, Region};
 use crate::gpu::tiles::{Beside, Does, Gate, Group, MOMENTS, Part, Stage, Tile, order};
 use crate::schedule::Extent;
@@ -53,10 +53,20 @@ pub(super) struct Tables {
     /// How much of each group is done.
     #[expect(dead_code, reason = "kept for the kernel")]
     counters: Memory,
-    /// By parity: where rows of a product of several go.
+    /// By parity: where rows of a product go that has no one C.
     parts: [Option<Memory>; 2],
     /// What a wait that took too long says.
     status: Memory,
+}
+
+/// The steps of a product, or of those that are joined, and their rows of A.
+fn steps(at: usize, joined: Option<&Joined>) -> Vec<(usize, Extent)> {
+    match joined {
+        Some(joined) => (joined.steps.iter().copied())
+            .zip(joined.rows.iter().copied())
+            .collect(),
+        None => vec![(at, Extent::new(0, 0))],
+    }
 }
 
 impl Run<'_> {
@@ -205,9 +215,12 @@ impl Run<'_> {
         let shape = (problem.m, problem.n);
         let tiles = device.tiles.borrow();
         let (mut rows, mut parts) = (Vec::new(), [None, None]);
+        let away = self.groups(at, joined).iter().any(|g| g.to.is_some());
         for (parity, table) in parts.iter_mut().enumerate() {
-            let Some(joined) = joined else { continue };
-            let places = self.places(joined, parity as u64)?;
+            if joined.is_none() && !away {
+                continue;
+            }
+            let places = self.places(at, joined, parity as u64)?;
             *table = Some(upload(&tiles.parts(&problem, tile, &places)?)?);
             rows = places.iter().map(|part| part.rows).collect();
         }
@@ -229,13 +242,8 @@ impl Run<'_> {
 
     /// The groups of a product, or of those that are joined, in their order.
     fn groups(&self, at: usize, joined: Option<&Joined>) -> Vec<Rows> {
-        let alone = ([at], [Extent::new(0, 0)]);
-        let (steps, rows) = match joined {
-            Some(joined) => (&joined.steps[..], &joined.rows[..]),
-            None => (&alone.0[..], &alone.1[..]),
-        };
         let mut all = Vec::new();
-        for (&step, rows) in steps.iter().zip(rows) {
+        for (step, rows) in steps(at, joined) {
             if let What::Gated { groups, .. } = &self.plan.steps[step].what {
                 all.extend(groups.iter().map(|group| Rows {
                     rows: Extent::new(rows.start + group.rows.start, group.rows.len),
@@ -246,23 +254,57 @@ impl Run<'_> {
         all
     }
 
-    /// Where the rows of products that are joined go, from the top.
-    fn places(&self, joined: &Joined, parity: u64) -> Result<Vec<Part>, GpuError> {
-        let part = |(&step, &rows): (&usize, &Extent)| match &self.plan.steps[step].what {
-            What::Gated {
-                out, accumulate, ..
-            } => Ok(Part {
+    /// Where the rows of a product, or of those that are joined, go, from the top.
+    fn places(
+        &self,
+        at: usize,
+        joined: Option<&Joined>,
+        parity: u64,
+    ) -> Result<Vec<Part>, GpuError> {
+        let size = self.plan.dtype.size();
+        // Rows, their place, and whether they are added to what it holds.
+        let mut places: Vec<(Extent, Area, bool)> = Vec::new();
+        for (step, rows) in steps(at, joined) {
+            if let What::Gated {
+                out,
+                groups,
+                accumulate,
+                ..
+            } = &self.plan.steps[step].what
+            {
+                let begin = groups.iter().filter(|group| group.depth.start == 0);
+                places.extend(begin.map(|group| {
+                    let here = Area {
+                        at: out.at + u64::from(group.rows.start) * u64::from(out.ld) * size,
+                        rows: group.rows.len,
+                        ..*out
+                    };
+                    let start = rows.start + group.rows.start;
+                    let to = group.to.unwrap_or(here);
+                    (Extent::new(start, group.rows.len), to, *accumulate)
+                }));
+            }
+        }
+        places.sort_by_key(|(rows, ..)| rows.start);
+        // Rows that follow one another there as here are one part.
+        places.dedup_by(|(next, to, adds), (rows, area, added)| {
+            let end = area.at + u64::from(area.rows) * u64::from(area.ld) * size;
+            let follows = (to.gpu, to.at, to.ld, *adds) == (area.gpu, end, area.ld, *added);
+            if follows {
+                rows.len += next.len;
+                area.rows += to.rows;
+            }
+            follows
+        });
+        let part = |(rows, to, adds): (Extent, Area, bool)| {
+            Ok(Part {
                 rows,
-                to: self.region(out, parity)?,
-                ld: out.ld.into(),
-                adds: *accumulate,
-            }),
-            _ => Err(GpuError::Argument("a step that is no product".to_owned())),
+                to: self.region(&to, parity)?,
+                ld: to.ld.into(),
+                adds,
+            })
         };
-        let parts = joined.steps.iter().zip(&joined.rows).map(part);
-        let mut parts = parts.collect::<Result<Vec<_>, GpuError>>()?;
-        parts.sort_by_key(|part| part.rows.start);
-        Ok(parts)
+        places.into_iter().map(part).collect()
     }
 
     /// Submits the product at a step, without a gate so far.

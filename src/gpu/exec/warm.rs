@@ -131,7 +131,14 @@ pub(super) fn stages<'a>(products: impl IntoIterator<Item = &'a What>) -> Vec<St
             let rows = u64::from(group.rows.len);
             let waits = !group.flags.is_empty() && group.depth.len == a.cols;
             let adds = *accumulate && waits;
-            Stage::push(&mut stages, Stage { rows, waits, adds });
+            let leaves = group.to.is_some();
+            let stage = Stage {
+                rows,
+                waits,
+                adds,
+                leaves,
+            };
+            Stage::push(&mut stages, stage);
         }
     }
     stages

@@ -3,7 +3,7 @@
 use super::emit::{Need, Signal};
 use super::lower::Lowering;
 use super::{Area, Rows, What};
-use crate::schedule::{Compute, ComputeId, Extent, Slice, TaskId};
+use crate::schedule::{Compute, ComputeId, Extent, Rank, Slice, TaskId};
 
 /// A tile group, or what a slab of k adds to the one before.
 struct Group {
@@ -11,6 +11,8 @@ struct Group {
     a: Slice,
     b: Slice,
     out: Slice,
+    /// Where its rows go in place of `out`.
+    to: Option<Slice>,
     /// Whether it adds to the one before.
     slab: bool,
     /// The steps that it waits for.
@@ -68,6 +70,7 @@ impl Lowering<'_> {
             a: *a,
             b: *b,
             out: *out,
+            to: self.goes.get(&id).copied(),
             slab,
             gates,
         });
@@ -97,7 +100,14 @@ impl Lowering<'_> {
             )
             .collect();
         let mut needs = open.needs;
-        self.calls_have_ended(task.rank, &known, &mut needs);
+        let to = open.groups.iter().filter_map(|group| group.to);
+        let mut ranks: Vec<Rank> = to.map(|to| self.schedule.rank_of(&to)).collect();
+        ranks.push(task.rank);
+        ranks.sort_unstable();
+        ranks.dedup();
+        for rank in ranks {
+            self.calls_have_ended(rank, &known, &mut needs);
+        }
         let Some((a, b, out)) = product(&open.groups) else {
             return;
         };
@@ -105,6 +115,7 @@ impl Lowering<'_> {
             rows: Extent::new(group.a.rows.start - a.rows.start, group.a.rows.len),
             depth: Extent::new(group.a.cols.start - a.cols.start, group.a.cols.len),
             flags: Vec::new(),
+            to: group.to.map(|to| self.layout.area(&to)),
             sets: None,
         });
         let what = What::Gated {
@@ -127,15 +138,24 @@ impl Lowering<'_> {
     /// Whether a step writes rows of an area and nothing else.
     fn writes(&self, step: usize, area: &Area) -> bool {
         let size = self.schedule.operator.dtype.size();
-        match &self.out.works[step].what {
-            Some(
-                What::Copy { to, .. } | What::CopyKernel { to, .. } | What::FromHost { to, .. },
-            ) => {
-                let end = |area: &Area| area.at + area.span() * size;
-                to.gpu == area.gpu && area.at <= to.at && end(to) <= end(area)
-            }
-            _ => false,
-        }
+        let work = &self.out.works[step];
+        let to = match (&work.what, work.reached) {
+            (
+                Some(
+                    What::Copy { to, .. } | What::CopyKernel { to, .. } | What::FromHost { to, .. },
+                ),
+                _,
+            ) => Some(to),
+            (None, Some((kernel, group))) => match &self.out.works[kernel].what {
+                Some(What::Gated { groups, .. }) => groups[group].to.as_ref(),
+                _ => None,
+            },
+            _ => None,
+        };
+        to.is_some_and(|to| {
+            let end = |area: &Area| area.at + area.span() * size;
+            to.gpu == area.gpu && area.at <= to.at && end(to) <= end(area)
+        })
     }
 }
 

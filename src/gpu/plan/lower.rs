@@ -6,12 +6,12 @@ use super::arena::Layout;
 use super::emit::{Emitter, Need};
 use super::gated::Open;
 use super::joined::joined;
-use super::options::Options;
+use super::options::{Options, Path};
 use super::signals::{Signals, signals};
 use super::streams::Streams;
 use super::transfer::{Rings, Transfer};
 use super::{Call, CallId, GemmShape, Gpu, Library, Party, Plan, StreamId, What, windows};
-use crate::schedule::lowered::{self, Lowered};
+use crate::schedule::lowered::{self, Lowered, Stored};
 use crate::schedule::verify::{GpuSms, Limits, Verified, VerifyError, verify};
 use crate::schedule::{
     CollectiveId, Compute, ComputeId, Lane, Rank, Schedule, Slice, TaskId, Work,
@@ -33,6 +33,9 @@ pub enum LowerError {
     /// The verifier refuses what would be run in its place.
     #[error("the schedule cannot run on these GPUs: {0}")]
     Lowered(VerifyError),
+    /// A transfer that no product can perform.
+    #[error("{transfer} cannot be performed by an epilogue: {why}")]
+    Epilogue { transfer: String, why: String },
     /// Streams would block one another.
     #[error(
         "GPU {gpu} would need {streams} streams, more than {MOST_STREAMS}; use a strategy with fewer lanes, fewer ranks, or another path"
@@ -75,16 +78,17 @@ pub fn lower(
     };
     let runs = verify(&alone.schedule, &limits);
     let runs = runs.map_err(LowerError::Lowered)?;
+    let stored = stores(schedule, &alone, options)?;
     let yes = |v: &Verified| matches!(v, Verified::Yes { .. });
     let verified = yes(&verified) && yes(&runs);
-    let plan = Lowering::new(&alone, options, false)?.plan(options, verified);
+    let plan = Lowering::new(&alone, &stored, options, false)?.plan(options, verified);
     if options.library == Library::NcclWindow {
         windows::alike(&plan.collectives)?;
     }
     match most_streams(&plan) {
         (_, streams) if streams <= MOST_STREAMS => Ok(plan),
         _ => {
-            let plan = Lowering::new(&alone, options, true)?.plan(options, verified);
+            let plan = Lowering::new(&alone, &stored, options, true)?.plan(options, verified);
             match most_streams(&plan) {
                 (gpu, streams) if streams > MOST_STREAMS => {
                     Err(LowerError::TooManyStreams { gpu, streams })
@@ -93,6 +97,40 @@ pub fn lower(
             }
         }
     }
+}
+
+/// The transfers by epilogues, in terms of the lowered schedule; kernels of Duet's can perform all of them.
+fn stores(
+    schedule: &Schedule,
+    alone: &Lowered,
+    options: &Options,
+) -> Result<Vec<Stored>, LowerError> {
+    let refuse = |transfer, why: &str| LowerError::Epilogue {
+        transfer: schedule.describe(transfer),
+        why: why.to_owned(),
+    };
+    let mut stored = lowered::stored(schedule).map_err(|no| refuse(no.transfer, &no.why))?;
+    let gpu = |rank: Rank| schedule.placement[usize::from(rank.0)];
+    let new = |old: TaskId| {
+        let at = alone.origin.iter().position(|&origin| origin == old);
+        TaskId(at.unwrap_or_default() as u32)
+    };
+    for one in &mut stored {
+        let [transfer, group] = [one.transfer, one.group].map(new);
+        let rank = schedule.task(one.group).rank;
+        let no = if gpu(rank) == gpu(schedule.rank_of(&one.to)) {
+            "both ranks are on one GPU; use mover=ce"
+        } else if options.path != Path::P2p {
+            "the path between GPUs is not p2p; use mover=ce"
+        } else if alone.product[group.index()].is_none() {
+            "no kernel of Duet's own computes its rows; use --gemm duet, bf16 or fp16, and flags that are words"
+        } else {
+            (one.transfer, one.group) = (transfer, group);
+            continue;
+        };
+        return Err(refuse(one.transfer, no));
+    }
+    Ok(stored)
 }
 
 /// The GPU with the most streams, and how many.
@@ -120,10 +158,19 @@ pub(super) struct Lowering<'a> {
     pub(super) product: &'a [Option<u32>],
     /// Such products of which not all groups have come.
     pub(super) open: FxHashMap<u32, Open>,
+    /// By transfer that a product performs: its group.
+    performs: FxHashMap<TaskId, TaskId>,
+    /// By such a group: where its tiles go.
+    pub(super) goes: FxHashMap<TaskId, Slice>,
 }
 
 impl<'a> Lowering<'a> {
-    fn new(alone: &'a Lowered, options: &Options, share: bool) -> Result<Self, LowerError> {
+    fn new(
+        alone: &'a Lowered,
+        stored: &[Stored],
+        options: &Options,
+        share: bool,
+    ) -> Result<Self, LowerError> {
         let schedule = &alone.schedule;
         let mut gpus = schedule.placement.clone();
         gpus.sort_unstable();
@@ -150,6 +197,10 @@ impl<'a> Lowering<'a> {
             called: FxHashMap::default(),
             gemms: Vec::new(),
             open: FxHashMap::default(),
+            performs: (stored.iter())
+                .map(|one| (one.transfer, one.group))
+                .collect(),
+            goes: stored.iter().map(|one| (one.group, one.to)).collect(),
         };
         lowering.tasks(options);
         Ok(lowering)
@@ -192,6 +243,10 @@ impl<'a> Lowering<'a> {
             }
             match self.schedule.task(id).work {
                 Work::Collective(c) => self.collective(c, id, needs),
+                Work::Transfer { .. } if self.performs.contains_key(&id) => {
+                    let ends = self.out.ends(self.performs[&id]).to_vec();
+                    self.out.end(ends);
+                }
                 Work::Transfer { from, to, mover } => {
                     let known = needs.concat();
                     let mut needs = known.clone();

@@ -141,6 +141,8 @@ pub struct Rows {
     /// Of k; all of it where rows come at once.
     pub depth: Extent,
     pub flags: Vec<FlagId>,
+    /// Where these rows of C go in place of theirs in it: on another GPU.
+    pub to: Option<Area>,
     /// The kernel writes it once these rows and those of all groups before are there.
     pub sets: Option<FlagId>,
 }
@@ -226,7 +228,11 @@ impl What {
             } => (*accumulate, *sms),
             _ => return None,
         };
-        let offsets = a.at | b.at | out.at | 256;
+        let mut offsets = a.at | b.at | out.at | 256;
+        if let Self::Gated { groups, .. } = self {
+            let to = groups.iter().filter_map(|group| group.to);
+            to.for_each(|area| offsets |= area.at);
+        }
         Some(GemmShape {
             gpu: out.gpu,
             m: out.rows,

@@ -18,13 +18,16 @@ pub struct Stage {
     pub waits: bool,
     /// Whether they wait when they are added to it, and not before.
     pub adds: bool,
+    /// Whether their tiles are stored on another GPU, which adds to them.
+    pub leaves: bool,
 }
 
 impl Stage {
-    /// Appends a stage; those that wait for nothing are one.
+    /// Appends a stage; those that wait for nothing and go the same way are one.
     pub fn push(stages: &mut Vec<Self>, stage: Self) {
+        let alike = |last: &Self| !last.waits && !stage.waits && last.leaves == stage.leaves;
         match stages.last_mut() {
-            Some(last) if !last.waits && !stage.waits => last.rows += stage.rows,
+            Some(last) if alike(last) => last.rows += stage.rows,
             _ => stages.push(stage),
         }
     }
@@ -67,12 +70,13 @@ impl Tile {
     /// by tiles that do not fit the first rows too. Those that wait when they are added are
     /// multiplied before; what they are added to is as many rows of another GPU, which computes its
     /// stages in the same way, and has come some time after it has computed those that add nothing, one
-    /// stage after another.
+    /// stage after another; or, where tiles leave as they are stored, once the last has left.
     ///
     /// ```text
     /// start of tile i = max(end of tile i − clusters at once, there)     end = start + wave
     /// there           = rows before · n · (k + begin) / (SMs · rate)
     /// end of a sum    = max(start + wave, last end of rows that add nothing + Σ rows · n · arrival / (SMs · rate))
+    ///   of left tiles = max(start + wave, left), left = max(left, end) + tile · arrival / (SMs · rate) of each
     /// ```
     pub fn cost_in_stages(self, problem: &Problem, sms: u32, stages: &[Stage]) -> f64 {
         /// So many tiles are so many waves that stages do not matter.
@@ -84,14 +88,16 @@ impl Tile {
         let (at_once, wave) = (self.at_once(sms), self.wave(problem.k));
         let mut ends = VecDeque::from(vec![0.0; at_once as usize]);
         let row = problem.n as f64 / (f64::from(sms.max(1)) * self.family.rate());
+        let tile = f64::from(self.band() as u32) * row / columns as f64 * ARRIVAL;
         let ideal = row * (problem.k as f64 + BEGIN);
-        let (mut rows, mut last, mut arrived) = (0, 0.0_f64, 0.0);
+        let (mut rows, mut last, mut arrived, mut left) = (0, 0.0_f64, 0.0, None);
         for stage in stages {
             let there = match stage.waits && !stage.adds {
                 true => rows as f64 * ideal,
                 false => 0.0,
             };
             let sums = match stage.adds {
+                true if left.is_some() => left.unwrap_or(0.0),
                 true => {
                     arrived += stage.rows as f64 * row * ARRIVAL;
                     arrived
@@ -110,6 +116,9 @@ impl Tile {
                 let end = f64::max(f64::max(free, there) + wave, sums);
                 last = last.max(end);
                 ends.push_back(end);
+                if stage.leaves {
+                    left = Some(f64::max(left.unwrap_or(0.0), end) + tile);
+                }
             }
             if !stage.adds {
                 arrived = last;

@@ -81,6 +81,7 @@ fn rows_that_come_late_get_tiles_that_the_first_rows_fill_the_gpu_with() {
             rows: m / 2,
             waits,
             adds: false,
+            leaves: false,
         };
         [of(false), of(true)]
     };
@@ -102,8 +103,12 @@ fn stages_cost_what_a_schedule_of_their_tiles_takes() {
     let problem = problem(1024, 8192, 8192);
     let wave = tile.cost(&Problem { m: 256, ..problem }, 132);
     let cost = |rows: &[(u64, bool)]| {
-        let adds = false;
-        let of = |&(rows, waits): &(u64, bool)| Stage { rows, waits, adds };
+        let of = |&(rows, waits): &(u64, bool)| Stage {
+            rows,
+            waits,
+            adds: false,
+            leaves: false,
+        };
         let stages: Vec<Stage> = rows.iter().map(of).collect();
         tile.cost_in_stages(&problem, 132, &stages) / wave
     };
@@ -125,6 +130,7 @@ fn sums_are_awaited_by_tiles_that_are_multiplied() {
         rows,
         waits: adds,
         adds,
+        leaves: false,
     };
     let cost = |first, second| {
         let stages = [stage(first, false), stage(second, true)];
@@ -141,6 +147,28 @@ fn sums_are_awaited_by_tiles_that_are_multiplied() {
     let arrival = 256.0 * 8192.0 * 2000.0 / (132.0 * 128.0 * 256.0 * 8392.0);
     let found = tile.cost_in_stages(&one, 132, &halves) / wave;
     assert!((found - (1.0 + arrival)).abs() < 1e-9, "{found}");
+}
+
+/// Tiles that leave as they are stored follow one another over the link: with 2000 / (1000 + 200) of a wave for
+/// those of 66 clusters, 128 of them have left at 1 + 128/66 · 5/3. Tiles that wait for them have been multiplied
+/// by then, each on its SM, and the others take another wave. At k = 8192 they have left in time.
+#[test]
+fn tiles_that_leave_are_there_when_the_last_of_them_is() {
+    let tile = Tile::all(&gpu(9, 132, 232_448))[0];
+    let stage = |adds| Stage {
+        rows: 1024,
+        waits: adds,
+        adds,
+        leaves: !adds,
+    };
+    let cost = |k| {
+        let problem = problem(2048, 8192, k);
+        let wave = tile.cost(&Problem { m: 256, ..problem }, 132);
+        tile.cost_in_stages(&problem, 132, &[stage(false), stage(true)]) / wave
+    };
+    let left = 1.0 + 128.0 / 66.0 * 2000.0 / 1200.0;
+    assert!((cost(1000) - (left + 1.0)).abs() < 1e-9, "{}", cost(1000));
+    assert_eq!(cost(8192), 4.0);
 }
 
 /// 1024 × 8192 in 128 clusters of 256 × 256, 66 at once, are two waves. Where copies take 8 of 132 SMs, three waves

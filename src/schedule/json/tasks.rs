@@ -328,17 +328,20 @@ fn compute(
     })
 }
 
-/// `"copy-engine"` or `{"sm": blocks}`.
+/// `"copy-engine"`, `"epilogue"` or `{"sm": blocks}`.
 fn mover(node: &Node, text: &str, found: &mut Diagnostics) -> Option<Mover> {
     if quoted(node, text) {
         if node.text() == Some("copy-engine") {
             return Some(Mover::CopyEngine);
         }
+        if node.text() == Some("epilogue") {
+            return Some(Mover::Epilogue);
+        }
         let message = format!("`{}` is not a value of `mover`", node.text().unwrap_or(""));
-        let mistake = node.wrong(message, "expected `copy-engine` or an object");
-        found.push(
-            mistake.help("write `\"copy-engine\"`, or e.g. `{\"sm\": 8}` for 8 thread blocks"),
-        );
+        let mistake = node.wrong(message, "expected `copy-engine`, `epilogue` or an object");
+        found.push(mistake.help(
+            "write `\"copy-engine\"`, `\"epilogue\"`, or e.g. `{\"sm\": 8}` for 8 thread blocks",
+        ));
         return None;
     }
     let mut fields = Fields::of(node, "an SM mover such as {\"sm\": 8}", found)?;

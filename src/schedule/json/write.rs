@@ -277,6 +277,7 @@ impl<'s> Writer<'s> {
                 let entry = match mover {
                     Mover::CopyEngine => entry,
                     Mover::Sm { blocks } => entry.put("mover", format!("{{\"sm\": {blocks}}}")),
+                    Mover::Epilogue => entry.put("mover", "\"epilogue\""),
                 };
                 ("transfer", entry.end())
             }

@@ -20,6 +20,7 @@
 
 use rustc_hash::FxHashMap;
 
+use super::epilogue::by_epilogue;
 use crate::device::DType;
 use crate::schedule::slab::follows;
 use crate::schedule::{Compute, Extent, GemmKernel, Rank, Schedule, Slice, TaskId, Via, Work};
@@ -55,7 +56,9 @@ pub(super) fn kept(schedule: &Schedule, order: &[TaskId], tell: bool) -> Vec<Vec
             }
             let first = &mut awaited[dep.task.index()];
             *first = (*first).min(*place);
-            told[dep.task.index()] |= matches!(dep.via, Via::StreamFlag | Via::KernelFlag);
+            // Its own kernel performs a transfer by an epilogue.
+            told[dep.task.index()] |= matches!(dep.via, Via::StreamFlag | Via::KernelFlag)
+                && !by_epilogue(schedule, TaskId(t as u32));
         }
     }
     let mut kept = Vec::new();
@@ -83,7 +86,7 @@ pub(super) fn kept(schedule: &Schedule, order: &[TaskId], tell: bool) -> Vec<Vec
 
 /// Those of `kept` that are performed as kernels, and whether each goes on with the kernel of the one before.
 /// A single group that is neither joined nor adds is a product like any other; one that adds waits only
-/// before it does.
+/// before it does. One whose tiles go where a transfer would bring them says itself that they are there.
 pub(super) fn kernels(
     schedule: &Schedule,
     order: &[TaskId],
@@ -95,7 +98,14 @@ pub(super) fn kernels(
         false => vec![false; kept.len()],
     };
     let adds = |id| Product::of(schedule, id).is_some_and(|one| one.adds);
-    let plain = |run: &[TaskId]| matches!(*run, [id] if !adds(id));
+    let mut leaves = vec![false; schedule.tasks.len()];
+    for id in (0..schedule.tasks.len() as u32).map(TaskId) {
+        if by_epilogue(schedule, id) {
+            let awaited = schedule.deps(id).iter();
+            awaited.for_each(|dep| leaves[dep.task.index()] = true);
+        }
+    }
+    let plain = |run: &[TaskId]| matches!(*run, [id] if !adds(id) && !leaves[id.index()]);
     let within = |i: usize| joined[i] || joined.get(i + 1) == Some(&true);
     let stays: Vec<bool> = (0..kept.len())
         .map(|i| within(i) || !plain(&kept[i]))

@@ -15,11 +15,13 @@
 use rustc_hash::FxHashMap;
 
 mod clock;
+mod epilogue;
 mod exchange;
 mod fused;
 mod order;
 
 pub use clock::Clocks;
+pub use epilogue::{Stored, Unstored, by_epilogue, stored};
 pub use fused::BAND;
 
 use crate::schedule::verify::{GpuSms, Limits, VerifyError, verify};

@@ -7,6 +7,7 @@ use crate::schedule::{Compute, Launch, Slice, TaskId, Via, Work};
 use crate::sim::fluid::Usage;
 use crate::sim::machine::Way;
 use crate::sim::slabs::Slabs;
+use crate::sim::stored::Stores;
 use crate::sim::sums::Sums;
 use crate::sim::{Fused, Rows, SimError, Tiled, Tiling};
 
@@ -107,7 +108,7 @@ impl Costs<'_> {
         &self,
         tasks: &[u32],
         slabs: &Slabs,
-        sums: &Sums,
+        (sums, stores): (&Sums, &Stores),
         (gpu, sms): (u32, u32),
     ) -> Option<Tiled> {
         let Tiling { find, tile } = self.options.tiling?;
@@ -125,6 +126,7 @@ impl Costs<'_> {
                 // Rows that come in slabs begin with the first.
                 waits: waits && !slabs.of(task).is_part(),
                 adds: sums.adds(task),
+                leaves: stores.leaves(task),
             });
             shape = [shape[0] + m, n, k];
         }
@@ -145,6 +147,7 @@ impl Costs<'_> {
                 rows: shape[0],
                 waits: false,
                 adds: false,
+                leaves: false,
             };
             let fused = Fused {
                 device: self.device(gpu),

@@ -118,6 +118,8 @@ impl<'a> Costs<'a> {
         let device = self.device(issuer);
         let (bound, per_byte) = match mover {
             Mover::CopyEngine => (device.peer_copy.get(), 1.0),
+            // Many SMs store at a time.
+            Mover::Epilogue => (f64::INFINITY, 1.0 / device.sm_copy_efficiency),
             Mover::Sm { blocks } => (
                 device.sm_copy.get() * f64::from(blocks.max(1)),
                 1.0 / device.sm_copy_efficiency,

@@ -26,6 +26,9 @@ impl Engine<'_> {
                 }
             }
             Work::Transfer { from, to, mover } => {
+                if self.store_waits(task, now) {
+                    return Ok(());
+                }
                 let (src, dst) = (self.costs.gpu_of(&from), self.costs.gpu_of(&to));
                 if !self.release_kernel(task, now)?
                     && mover == Mover::CopyEngine
@@ -93,7 +96,10 @@ impl Engine<'_> {
                 }
                 _ => self.costs.lane(gpu),
             };
-            let gap = gap + self.costs.signals(gpu, after, before, self.copies(task));
+            let gap = match self.by_epilogue(next) {
+                true => 0.0,
+                false => gap + self.costs.signals(gpu, after, before, self.copies(task)),
+            };
             self.condition(next, now + gap, cause, now);
         }
     }
@@ -145,15 +151,17 @@ impl Engine<'_> {
         matches!(work, Work::Transfer { mover: by, .. } if by == mover)
     }
 
-    /// Whether a task is a copy by a kernel for which another waits inside: it writes that flag itself.
+    /// Whether a task is a copy by a kernel for which another waits inside, or by an epilogue: it writes that
+    /// flag itself.
     fn tells(&self, task: u32) -> bool {
-        let by_kernel = matches!(
-            self.schedule.tasks[task as usize].work,
-            Work::Transfer {
-                mover: Mover::Sm { .. },
-                ..
-            }
-        );
+        let by_kernel = match self.schedule.tasks[task as usize].work {
+            Work::Transfer { mover, .. } => match mover {
+                Mover::CopyEngine => false,
+                Mover::Sm { .. } => true,
+                Mover::Epilogue => return true,
+            },
+            _ => false,
+        };
         let mut told = self.graph.successors(task);
         by_kernel && told.any(|place| self.graph.successor(place).1 == Via::KernelFlag)
     }
@@ -177,6 +185,9 @@ impl Engine<'_> {
 
     /// From the end of `task` to `step` knowing of it [s].
     fn hand_off(&self, task: u32, step: u32, via: Via) -> f64 {
+        if self.by_epilogue(step) {
+            return 0.0; // it is a part of the kernel
+        }
         let here = self.staging.ended_on(task);
         let here = here.unwrap_or_else(|| self.costs.gpu(task));
         let there = self.costs.gpu(self.first_of(step));

@@ -14,6 +14,7 @@ use super::pool::Pool;
 use super::queue::Queue;
 use super::scattered::Scattered;
 use super::staging::{Staging, staged_bytes};
+use super::stored::Stores;
 use super::{LaunchMode, Options, SimError, Streams, Submission, host};
 use crate::schedule::{CollectiveId, Mover, Schedule, TaskId, Work};
 use crate::timeline::{Bound, Cause, LinkUse, Sample, Span, Timeline};
@@ -44,7 +45,7 @@ pub(super) enum Event {
     Told(u32),
     /// Blocks of a GEMM that have no tile in its last wave leave.
     Left(u32),
-    /// The last tiles of a fused kernel have ended, with its last task.
+    /// The last tiles of a fused kernel have ended, with its last task; what an epilogue stored is there.
     Drained(u32),
 }
 
@@ -73,6 +74,7 @@ pub(super) struct Engine<'a> {
     pub staging: Staging,
     pub slowed: Slowed,
     pub scattered: Scattered,
+    pub stores: Stores,
     /// Steps to handle at this instant.
     ready_now: Vec<u32>,
     /// Tasks that ended at this instant.
@@ -141,6 +143,7 @@ impl<'a> Engine<'a> {
             staging: Staging::default(),
             slowed: Slowed::new(beside),
             scattered: Scattered::default(),
+            stores: Stores::new(schedule)?,
             ready_now: Vec::new(),
             ended_now: Vec::new(),
             settling: Default::default(),
@@ -324,6 +327,9 @@ impl<'a> Engine<'a> {
             Work::Transfer { from, to, mover } => {
                 let bytes = self.schedule.bytes(&from);
                 let (src, dst) = (self.costs.gpu_of(&from), self.costs.gpu_of(&to));
+                if mover == Mover::Epilogue {
+                    return self.store_computed(step, now);
+                }
                 if bytes == 0 || !self.options.terms.communication {
                     self.start(step, now);
                     self.ended_now.push(step);

@@ -1,6 +1,7 @@
 //! Plans of all strategies, performed by an emulator and searched for races.
 
 mod emulator;
+mod epilogue;
 mod machine;
 mod mutation;
 mod race;
@@ -69,6 +70,10 @@ fn choices(operator: &Operator) -> Vec<Choice> {
     for text in [
         "fusion-ring:mover=sm:2",
         "fusion-alltoall:mover=sm:2,issue=pull",
+        "fusion-ring:mover=epilogue",
+        "fusion-ring:mover=epilogue,chunks=1",
+        "fusion-alltoall:mover=epilogue",
+        "fusion-alltoall:mover=epilogue,chunks=3",
         "fusion-alltoall:slabs=3",
         "fusion-alltoall:slabs=2,chunks=2,issue=pull",
         "interdecom:d=2,comm=direct,issue=pull",
@@ -186,7 +191,7 @@ fn apart(plan: &Plan) -> Plan {
                     rows: len,
                     ..*b
                 },
-                out: rows(out),
+                out: group.to.unwrap_or_else(|| rows(out)),
                 accumulate: *accumulate || start > 0,
                 sms: *sms,
             });
@@ -196,6 +201,16 @@ fn apart(plan: &Plan) -> Plan {
         }
     }
     apart
+}
+
+/// Whether transfers by epilogues can be performed.
+fn stores(schedule: &Schedule, options: &Options) -> bool {
+    let mut gpus = schedule.placement.clone();
+    gpus.sort_unstable();
+    gpus.dedup();
+    gpus.len() == schedule.placement.len()
+        && options.path == Path::P2p
+        && options.products == Products::Own
 }
 
 struct Case {
@@ -252,6 +267,8 @@ fn perform(tp: u32, interleavings: u64, pick: impl Fn(usize, usize) -> bool + Sy
             let context = || format!("{} with {options:?}", case.name);
             let plan = match lower(&case.schedule, options, None) {
                 Ok(plan) => plan,
+                // What an epilogue cannot do is said.
+                Err(LowerError::Epilogue { .. }) if !stores(&case.schedule, options) => continue,
                 Err(error) => panic!("{}: {error}", context()),
             };
             assert!(plan.verified, "{}", context());

@@ -5,7 +5,7 @@ use rayon::prelude::*;
 use super::emulator::emulate;
 use super::race::{Order, forks_and_joins, races, works};
 use super::{Case, cases, references};
-use crate::gpu::plan::{Flags, Library, Mode, Options, Path, Plan, What, lower};
+use crate::gpu::plan::{Flags, Library, LowerError, Mode, Options, Path, Plan, What, lower};
 
 /// A plan without one of its waits.
 struct Mutant {
@@ -70,8 +70,13 @@ fn mutants(plan: &Plan, most: usize) -> Vec<Mutant> {
 }
 
 /// By fate: caught, a race that no interleaving showed, no race.
-fn fates(case: &Case, options: &Options) -> [usize; 3] {
-    let plan = super::apart(&lower(&case.schedule, options, None).expect("lowers"));
+pub(super) fn fates(case: &Case, options: &Options) -> [usize; 3] {
+    let plan = match lower(&case.schedule, options, None) {
+        Err(LowerError::Epilogue { .. }) if !super::stores(&case.schedule, options) => {
+            return [0; 3];
+        }
+        plan => super::apart(&plan.expect("lowers")),
+    };
     let references = references(&case.schedule, 3);
     let mut fates = [0; 3];
     for (i, mutant) in mutants(&plan, 12).into_iter().enumerate() {
