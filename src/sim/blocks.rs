@@ -193,7 +193,12 @@ impl Engine<'_> {
 
     /// A GEMM of this cost begins to multiply: blocks without a tile in its last wave leave their SMs before
     /// the others do.
-    pub(super) fn last_wave(&mut self, task: u32, cost: &Cost, now: f64) -> Result<(), SimError> {
+    pub(super) fn before_last_wave(
+        &mut self,
+        task: u32,
+        cost: &Cost,
+        now: f64,
+    ) -> Result<(), SimError> {
         let blocks = self.kernels.held(task);
         if self.kernels.late.contains_key(&task) || blocks == 0 {
             return Ok(());

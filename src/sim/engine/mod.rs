@@ -383,7 +383,7 @@ impl<'a> Engine<'a> {
                 let cost = self.kernel_cost(task)?;
                 let cost = self.on_first_blocks(task, cost)?;
                 let cost = self.in_turns(task, cost)?;
-                self.last_wave(task, &cost, now)?;
+                self.before_last_wave(task, &cost, now)?;
                 cost
             }
         };
