@@ -240,6 +240,8 @@ extern "C" __global__ void __launch_bounds__(threads, BLOCKS) gemm(const __grid_
                                         : unit_at(tile_m, warp_m * 64 + down, right));
     const u32 b_at = stages + a_bytes + (ACROSS_B ? unit_at(tile_k, down, warp_n * 8 + right)
                                                   : unit_at(tile_n, warp_n * 64 + down2, right2));
+    if (!ACCUMULATE)
+        fetch(gemm.gate, threadIdx.x, threads, [] { __syncthreads(); });
     Course course(gemm.gate, bands, columns, gemm.group);
     for (u32 at = blockIdx.x; at < bands * columns; at += gridDim.x) {
         const Place place = course.place(at);

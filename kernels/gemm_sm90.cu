@@ -6,6 +6,7 @@
 //
 //   warp 0       loads tiles of A and B, STAGES ahead                         full[], empty[]
 //   warps 1, 2   move finished pieces of C to memory, for one group each      ready[], named barriers
+//   warp 3       brings rows of A from other GPUs, where the kernel does       flags
 //   warps 4-7    group 0: rows 0-63 of the tile, sums in registers
 //   warps 8-11   group 1: rows 64-127
 //
@@ -481,6 +482,8 @@ extern "C" __global__ void __cluster_dims__(CLUSTER_M *CLUSTER_N, 1, 1) __launch
             load(gemm, at, rank);
         else if (warp == 1 || warp == 2)
             store(gemm, at, rank, warp - 1);
+        else if (warp == 3 && !ACCUMULATE)
+            fetch(gemm.gate, threadIdx.x % 32, 32, [] { __syncwarp(); });
     } else {
         registers_grow<224>();
         multiply(gemm, at, rank, warp / 4 - 1);

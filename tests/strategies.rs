@@ -387,4 +387,12 @@ fn what_cannot_be_is_skipped_in_words() {
         said("fusion-alltoall:slabs=2", Kind::GemmRs, 2),
         "slabs cut a gathered A along k, and gemm-rs gathers none"
     );
+    assert_eq!(
+        said("fusion-alltoall:mover=loader", Kind::GemmRs, 2),
+        "mover=loader brings the rows of A that others have, and gemm-rs gathers none"
+    );
+    assert_eq!(
+        said("fusion-ring:mover=loader", Kind::AgGemm, 2),
+        "mover=loader on a ring: what travels on has to arrive first; use fusion-alltoall"
+    );
 }

@@ -197,14 +197,16 @@ pub enum Mover {
     Sm { blocks: u16 },
     /// The product whose result it is: its tiles are stored at the destination, and nowhere else.
     Epilogue,
+    /// The product that reads it: its kernel brings it as it begins, by threads that do not multiply.
+    Loader,
 }
 
 impl Mover {
-    /// The same, or the copy engine in place of an epilogue.
+    /// The same, or the copy engine in place of a product.
     #[must_use]
     pub const fn or_engine(self) -> Self {
         match self {
-            Self::Epilogue => Self::CopyEngine,
+            Self::Epilogue | Self::Loader => Self::CopyEngine,
             other => other,
         }
     }

@@ -6,10 +6,30 @@
 use super::Streams;
 use super::sums::{Sums, brings};
 use super::waits::{Signals, Waits, compute_queues};
+use crate::schedule::lowered::by_loader;
 use crate::schedule::{Dep, LaunchId, Schedule, TaskId, Via};
 
 /// No step.
 pub(super) const NONE: u32 = u32::MAX;
+
+/// Transfers by loaders, each with the first fused kernel that waits for it.
+fn brought(schedule: &Schedule) -> Vec<(LaunchId, u32)> {
+    let mut all: Vec<(LaunchId, u32)> = Vec::new();
+    if schedule.launches.is_empty() {
+        return all;
+    }
+    for (t, task) in schedule.tasks.iter().enumerate() {
+        let Some(launch) = task.launch else { continue };
+        for dep in schedule.deps(TaskId(t as u32)) {
+            if by_loader(schedule, dep.task) {
+                all.push((launch, dep.task.0));
+            }
+        }
+    }
+    all.sort_unstable_by_key(|&(launch, task)| (task, launch));
+    all.dedup_by_key(|&mut (_, task)| task);
+    all
+}
 
 /// The graph of steps.
 #[derive(Debug)]
@@ -31,6 +51,8 @@ pub(super) struct Graph {
     pub launch_left: Vec<u32>,
     /// First task of each fused kernel.
     pub launch_first: Vec<u32>,
+    /// Transfers that a fused kernel performs once it has begun.
+    pub brought: Vec<(LaunchId, u32)>,
     /// Which dependencies are waits.
     waits: Waits,
 }
@@ -53,6 +75,7 @@ impl Graph {
             sums: Sums::default(),
             launch_left: vec![0; launches],
             launch_first: vec![NONE; launches],
+            brought: brought(schedule),
             waits: Waits::new(schedule, streams, split),
         };
         let fused = if launches > 0 {
@@ -68,6 +91,9 @@ impl Graph {
                     graph.waiting[t] += 1; // the kernel's start
                 }
             }
+        }
+        for &(_, task) in &graph.brought {
+            graph.waiting[task as usize] += 1; // its kernel's start
         }
         graph.link_lanes(schedule, streams);
         graph.link_dependencies(schedule, streams);

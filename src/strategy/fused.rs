@@ -35,7 +35,7 @@ pub(super) const SLABS: Param = Param {
 /// Who moves what a fused kernel computes or waits for.
 pub(super) const FUSED_MOVER: Param = Param {
     values: Values::FusedMover,
-    about: "who copies: the copy engine, a kernel of so many thread blocks, or (gemm-rs, gemm-ar) the fused kernel, which stores its tiles where they are added up",
+    about: "who copies: the copy engine, a kernel of so many thread blocks, or the fused kernel, which (epilogue: gemm-rs, gemm-ar) stores its tiles where they are added up, or (loader: ag-gemm) brings what it waits for",
     ..MOVER
 };
 
@@ -57,11 +57,14 @@ const IN_TWO: Param = Param {
 /// What a comparison tries of every fusion.
 pub(super) const TRIED: &[&str] = &["", "chunks=4"];
 
-/// Refuses stores by epilogues where no product is what is copied.
+/// Refuses stores by epilogues where no product is what is copied, and loaders where none reads what is given.
 pub(super) fn stored(kind: Kind, mover: Mover) -> Result<(), Skip> {
     match (kind, mover) {
         (Kind::AgGemm, Mover::Epilogue) => Err(Skip::because(format!(
             "mover=epilogue stores products where they are added up, and {kind} gathers what is given"
+        ))),
+        (Kind::GemmRs | Kind::GemmAr, Mover::Loader) => Err(Skip::because(format!(
+            "mover=loader brings the rows of A that others have, and {kind} gathers none"
         ))),
         _ => Ok(()),
     }
@@ -100,7 +103,7 @@ impl<'a> Kernels<'a> {
         lanes: usize,
     ) -> Result<Self, Skip> {
         let beside = match mover {
-            Mover::CopyEngine | Mover::Epilogue => 0,
+            Mover::CopyEngine | Mover::Epilogue | Mover::Loader => 0,
             Mover::Sm { blocks } => u32::from(blocks) * lanes as u32,
         };
         let ranks: Result<_, Skip> = b

@@ -55,7 +55,8 @@ impl Strategy for FusionAllToAll {
             chunks: job.params.count("chunks"),
             slabs: job.params.count("slabs"),
             mover: job.params.mover(),
-            push: job.params.is("issue", "push"),
+            // A loader pulls.
+            push: job.params.is("issue", "push") && job.params.mover() != Mover::Loader,
             lane: COMM,
         };
         cuttable(exchange.shard, exchange.chunks)?;

@@ -47,6 +47,11 @@ impl Strategy for FusionRing {
                 "mover=epilogue on a ring of more than 2 ranks: a sum that travels on is added to first; use fusion-alltoall",
             ));
         }
+        if mover == Mover::Loader {
+            return Err(Skip::because(
+                "mover=loader on a ring: what travels on has to arrive first; use fusion-alltoall",
+            ));
+        }
         let order = job.site.rings().single.clone();
         fused_ring::build(job, rows, &Course::whole(order, rows, COMM))
     }

@@ -42,7 +42,7 @@ pub(super) fn name_peers(b: &mut Builder) {
 /// The blocks of an SM copy when `copies` run at once: the stated number is for all together.
 pub(super) fn each_of(mover: Mover, copies: usize) -> Mover {
     match mover {
-        Mover::CopyEngine | Mover::Epilogue => mover,
+        Mover::CopyEngine | Mover::Epilogue | Mover::Loader => mover,
         Mover::Sm { blocks } => Mover::Sm {
             blocks: (usize::from(blocks) / copies.max(1)).max(1) as u16,
         },

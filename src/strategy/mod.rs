@@ -255,6 +255,6 @@ fn hand_over(from: Rank, to: Rank) -> Via {
 fn opens(mover: Mover) -> Via {
     match mover {
         Mover::CopyEngine => Via::StreamFlag,
-        Mover::Sm { .. } | Mover::Epilogue => Via::KernelFlag,
+        Mover::Sm { .. } | Mover::Epilogue | Mover::Loader => Via::KernelFlag,
     }
 }

@@ -25,7 +25,7 @@ pub enum Values {
     Word(&'static [&'static str]),
     /// `ce`, `sm` or `sm:BLOCKS`.
     Mover,
-    /// The same or `epilogue`.
+    /// The same, `epilogue` or `loader`.
     FusedMover,
 }
 
@@ -35,7 +35,7 @@ impl std::fmt::Display for Values {
             Self::Count { least, most } => write!(f, "a whole number from {least} to {most}"),
             Self::Word(words) => f.write_str(&words.join(" or ")),
             Self::Mover => f.write_str("ce, sm or sm:BLOCKS (1 to 1024)"),
-            Self::FusedMover => f.write_str("ce, sm, sm:BLOCKS (1 to 1024) or epilogue"),
+            Self::FusedMover => f.write_str("ce, sm, sm:BLOCKS (1 to 1024), epilogue or loader"),
         }
     }
 }
@@ -66,6 +66,7 @@ impl Values {
                 Some(Value::Word(word))
             }
             Self::FusedMover if text == "epilogue" => Some(Value::Mover(Mover::Epilogue)),
+            Self::FusedMover if text == "loader" => Some(Value::Mover(Mover::Loader)),
             Self::Mover | Self::FusedMover => {
                 let blocks = match text {
                     "ce" => return Some(Value::Mover(Mover::CopyEngine)),
@@ -88,6 +89,7 @@ impl std::fmt::Display for Value {
             Self::Mover(Mover::CopyEngine) => f.write_str("ce"),
             Self::Mover(Mover::Sm { blocks }) => write!(f, "sm:{blocks}"),
             Self::Mover(Mover::Epilogue) => f.write_str("epilogue"),
+            Self::Mover(Mover::Loader) => f.write_str("loader"),
         }
     }
 }

@@ -39,10 +39,10 @@ fn every_tile_chunk_order_and_mover_is_there_once() {
     // Sequential, and for each chunk: two orders and two rings by five movers, one of each by epilogues, and
     // accumulation.
     assert_eq!(own(&all), 1 + 4 * (4 * 5 + 2 + 1));
-    // Two orders by five movers in each of three numbers of slabs; nothing accumulates.
+    // Five movers in each of three numbers of slabs; nothing accumulates.
     let gathers = group("ag-gemm/8192x8192x16384/bf16/2on2/p2p/stream").operator;
     let gathers = settings(&gathers, &tiles());
-    assert_eq!(own(&gathers), 1 + 4 * 4 * 5 + 3 * 2 * 5);
+    assert_eq!(own(&gathers), 1 + 4 * 4 * 5 + 3 * 5);
     assert!(
         all.iter()
             .all(|s| (s.products == Products::Own) == s.tile.is_some())

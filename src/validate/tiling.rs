@@ -1,5 +1,6 @@
 //! Tiles of Duet's own kernels for simulations of them.
 
+use crate::device::Device;
 use crate::gpu::lt::Problem;
 use crate::gpu::plan::Products;
 use crate::gpu::tiles::{Stage, Tile, waves};
@@ -17,10 +18,15 @@ pub fn tiling(products: Products, tile: Option<Tile>) -> Option<Tiling> {
     }
 }
 
+/// Whether a device is a Hopper, by its name.
+pub fn hopper(device: &Device) -> bool {
+    let name = device.name.to_lowercase();
+    ["h100", "h200", "h800"].iter().any(|h| name.contains(h))
+}
+
 /// The waves of a kernel's tile; `None` for GPUs that are no Hopper, whose tiles were not measured.
 fn tiled(fused: &Fused<'_>, tile: Option<usize>) -> Option<Tiled> {
-    let name = fused.device.name.to_lowercase();
-    if !["h100", "h200", "h800"].iter().any(|h| name.contains(h)) {
+    if !hopper(fused.device) {
         return None;
     }
     let [m, n, k] = fused.shape;

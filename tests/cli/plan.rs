@@ -97,6 +97,34 @@ fn kernels_that_wait_say_for_which_rows_and_how_far_along_k() {
 }
 
 #[test]
+fn plans_say_who_multiplies_by_which_tile() {
+    let shape = "gpu plan -t h200-pair --op ag-gemm -m 512 -n 16384 -k 8192 --tp 2";
+    let by = |more: &str| {
+        let products = json(&format!("{shape} {more}"))["products"].clone();
+        let all = products.as_array().expect("products").clone();
+        let one = |p: &Value| (p["m"].clone(), p["by"].as_str().expect("a name").to_owned());
+        all.iter().map(one).collect::<Vec<_>>()
+    };
+    let whole = |by: &str| vec![(512.into(), by.to_owned()); 2];
+    assert_eq!(by(""), whole("cuBLASLt"));
+    let own = "--gemm duet --strategy fusion-alltoall";
+    // Two waves where half of the rows come late, one where they come in slabs.
+    assert_eq!(by(own), whole("Duet, sm90-128x128x6-2x1"));
+    let loader = format!("{own}:slabs=4,mover=loader");
+    assert_eq!(by(&loader), whole("Duet, sm90-128x256x4-2x1"));
+    let text = stdout(&format!("{shape} {loader} --steps"));
+    let text = text.split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(
+        text.contains("2 512 8192 8192 Duet, sm90-128x256x4-2x1"),
+        "{text}"
+    );
+    assert!(
+        text.contains("(256 × 2048, ld 8192), then flag 0; brings GPU 0"),
+        "{text}"
+    );
+}
+
+#[test]
 fn what_cannot_be_is_said() {
     for (args, message) in [
         ("--tp 2 --gpus 3", "2 ranks on 3 of 8 GPUs"),

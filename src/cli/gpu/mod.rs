@@ -6,6 +6,7 @@ mod info;
 mod plan;
 mod plan_json;
 mod predict;
+mod products;
 mod run;
 mod run_output;
 mod serve;

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
 
-use super::plan_json;
+use super::{plan_json, products};
 use crate::cli::args::{Launch, MachineArgs, OperatorArgs};
 use crate::cli::error::Failure;
 use crate::cli::evaluate;
@@ -238,6 +238,7 @@ pub fn run(args: &PlanArgs) -> Result<(), Failure> {
             schedule.strategy
         ))
     })?;
+    let launches = products::launches(&plan, &topology);
     match args.output.format {
         Format::Table => {
             let look = args.output.look();
@@ -248,13 +249,21 @@ pub fn run(args: &PlanArgs) -> Result<(), Failure> {
                 streams(&plan).draw(&look),
                 memory(&plan).draw(&look),
             );
+            if !launches.is_empty() {
+                text.push('\n');
+                text.push_str(&products::table(&launches).draw(&look));
+            }
             if args.steps {
                 text.push('\n');
                 text.push_str(&steps(&plan).draw(&look));
             }
             args.output.draw(&text)
         }
-        Format::Json => args.output.json(&plan_json::json(&schedule, &plan)),
+        Format::Json => {
+            let mut value = plan_json::json(&schedule, &plan);
+            value["products"] = products::json(&launches);
+            args.output.json(&value)
+        }
         Format::Csv => args.output.write(records(&plan).csv().as_bytes()),
     }
 }
@@ -478,6 +487,7 @@ fn plain(plan: &Plan, what: &What) -> String {
             out,
             groups,
             accumulate,
+            loads,
             ..
         } => {
             let sign = if *accumulate { "+=" } else { "=" };
@@ -500,13 +510,17 @@ fn plain(plan: &Plan, what: &What) -> String {
                 }
                 text
             };
-            let groups: Vec<String> = groups.iter().map(group).collect();
+            let mut parts: Vec<String> = groups.iter().map(group).collect();
+            parts.extend(loads.iter().map(|load| {
+                let (from, to) = (area(&load.from), area(&load.to));
+                format!("brings {to} from {from}, then flag {}", load.sets.0)
+            }));
             format!(
                 "{kind} {} {sign} {} · {}: {}",
                 area(out),
                 area(a),
                 area(b),
-                groups.join("; ")
+                parts.join("; ")
             )
         }
         What::Add { inputs, out } | What::Pointwise { inputs, out, .. } => {

@@ -69,9 +69,13 @@ fn detail(plan: &Plan, what: &What) -> Value {
             groups,
             accumulate,
             sms,
+            loads,
             ..
         } => json!({
             "a": at(a), "b": at(b), "out": at(out), "accumulate": accumulate, "sms": sms,
+            "loads": loads.iter().map(|load| json!({
+                "from": at(&load.from), "to": at(&load.to), "task": load.task.0, "sets": load.sets.0,
+            })).collect::<Vec<_>>(),
             "groups": groups.iter().map(|g| json!({
                 "first_row": g.rows.start, "rows": g.rows.len,
                 "first_k": g.depth.start, "k": g.depth.len,

@@ -8,7 +8,7 @@ use crate::strategy;
 use crate::units::Bytes;
 
 /// Settings that comparisons do not try and real GPUs should.
-const MORE: [&str; 12] = [
+const MORE: [&str; 14] = [
     "fusion-alltoall:slabs=3",
     "fusion-alltoall:slabs=2,chunks=2,issue=pull",
     "fusion-ring:mover=epilogue",
@@ -17,6 +17,8 @@ const MORE: [&str; 12] = [
     "fusion-alltoall:mover=epilogue,chunks=3",
     "fusion-ring:mover=sm:2",
     "fusion-alltoall:mover=sm:2,issue=pull",
+    "fusion-alltoall:mover=loader",
+    "fusion-alltoall:mover=loader,chunks=2,slabs=3",
     "interdecom:d=2,comm=direct,issue=pull",
     "ring:chunks=2,mover=sm:2",
     "direct:issue=pull",

@@ -106,6 +106,7 @@ pub fn lower_for(
         Err(
             error @ (LowerError::TooManyStreams { .. }
             | LowerError::Epilogue { .. }
+            | LowerError::Loader { .. }
             | LowerError::Lowered(VerifyError::CanDeadlock { .. })),
         ) => Ok(Err(error.to_string())),
         Err(error) => Err(GpuError::Argument(error.to_string())),

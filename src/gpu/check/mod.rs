@@ -4,6 +4,7 @@
 mod bench;
 mod flags;
 mod graphs;
+mod loads;
 mod math;
 mod moves;
 mod pairs;
@@ -38,7 +39,7 @@ type Single = (&'static str, fn(&Bench) -> Result<String, GpuError>);
 /// One step on all GPUs.
 type Joint = (&'static str, fn(&Benches) -> Result<String, GpuError>);
 
-const SINGLE: [Single; 18] = [
+const SINGLE: [Single; 19] = [
     ("memory", moves::memory),
     ("kernels", moves::resources),
     ("random fill", math::fill),
@@ -54,6 +55,7 @@ const SINGLE: [Single; 18] = [
     ("gated GEMMs", tiles::gated),
     ("parted GEMMs", tiles::parted),
     ("summed GEMMs", sums::summed),
+    ("loading GEMMs", loads::brought),
     ("graph", graphs::replay),
     ("value wait in a graph", graphs::value_wait),
     ("rates", rates::single),

@@ -8,14 +8,15 @@ use super::tiles::{FLAGS, MIB, PARTS, SOURCE, WORDS, gate, gated_by, plain, righ
 use crate::device::DType;
 use crate::gpu::GpuError;
 use crate::gpu::kernels::Matrix;
-use crate::gpu::tiles::{Does, Group, PIECE, Part, Tile, order};
+use crate::gpu::tiles::{Does, Group, Part, Tile, order};
 use crate::schedule::Extent;
 
 /// Where rows go that are added to nothing.
 const PLACE: u64 = 80 * MIB;
-/// Rows of the product: parts of two pieces each, no multiples of every tile, and a last one that is shorter.
-const ROWS: u32 = 500;
-const PART: u32 = 2 * PIECE;
+/// Rows of the product: parts of whole bands of every tile, as a band that is stored with what it waits for would
+/// wait for itself, and a last one that is shorter.
+const ROWS: u32 = 1000;
+const PART: u32 = Tile::BANDS;
 
 /// Every second part is stored apart and told of by a flag; the others are added to rows that come when that
 /// has been told. C begins as no numbers.

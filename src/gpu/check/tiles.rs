@@ -220,6 +220,7 @@ pub(super) fn gate(
         limit,
         status: bench.at(WORDS, STATUS)?,
         parts: None,
+        fetches: None,
     })
 }
 

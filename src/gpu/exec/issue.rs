@@ -413,7 +413,12 @@ impl Run<'_> {
         }
     }
 
-    fn rectangle(&self, from: &Area, to: &Area, parity: u64) -> Result<Copy2d, GpuError> {
+    pub(super) fn rectangle(
+        &self,
+        from: &Area,
+        to: &Area,
+        parity: u64,
+    ) -> Result<Copy2d, GpuError> {
         let size = self.plan.dtype.size();
         Ok(Copy2d {
             from: self.region(from, parity)?,

@@ -18,6 +18,7 @@
 //! its caller, no stream ever has more than [`2 · HALF`](HALF) commands beyond a point that has
 //! passed; the host polls for more room.
 
+mod asked;
 mod faults;
 mod issue;
 mod lane;
@@ -28,6 +29,7 @@ mod tables;
 mod warm;
 mod watch;
 
+pub use asked::{Asked, asked};
 pub use faults::Faults;
 pub use issue::{Extras, Start};
 pub use lane::HALF;

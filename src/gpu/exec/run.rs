@@ -6,11 +6,11 @@ use std::rc::Rc;
 use rustc_hash::FxHashMap;
 
 use super::Faults;
+use super::asked::problem;
 use super::lane::{GRAPH, Lane, commands};
 use super::machine::{Device, Machine, Role};
 use super::memory::{memory, multiplies};
 use super::tables::Tables;
-use super::warm::problem;
 use crate::gpu::GpuError;
 use crate::gpu::lt::{Problem, WORKSPACE};
 use crate::gpu::plan::{Area, FlagId, Library, Mode, Plan, Slot, StreamId, What};
@@ -399,11 +399,12 @@ fn reachable(machine: &Machine<'_>, plan: &Plan, at: &[usize]) -> Result<(), Gpu
                 [from.gpu, to.gpu].into_iter().chain(flag).collect()
             }
             What::WriteFlag(flag) => vec![plan.flags[flag.index()].gpu],
-            What::Gated { groups, .. } => {
+            What::Gated { groups, loads, .. } => {
                 let sets = groups.iter().filter_map(|group| group.sets);
                 let flags = sets.map(|flag| plan.flags[flag.index()].gpu);
                 let to = groups.iter().filter_map(|group| group.to.map(|to| to.gpu));
-                flags.chain(to).collect()
+                let from = loads.iter().map(|load| load.from.gpu);
+                flags.chain(to).chain(from).collect()
             }
             _ => continue,
         };

@@ -1,23 +1,12 @@
 //! Products whose rows wait for flags inside their kernel.
 
-use super::Run;
-use super::warm::stages;
+use super::{Asked, Run, asked};
 use crate::gpu::GpuError;
 use crate::gpu::kernels::STATUS_WORDS;
-use crate::gpu::lt::Problem;
-use crate::gpu::plan::{Area, FlagId, Joined, Rows, Step, What};
+use crate::gpu::plan::{Area, FlagId, Joined, Load, Rows, Step, What};
 use crate::gpu::raw::{Memory, Region};
-use crate::gpu::tiles::{Beside, Does, Gate, Group, MOMENTS, Part, Stage, Tile, order};
+use crate::gpu::tiles::{Beside, Does, Fetch, Gate, Group, MOMENTS, Part, Tile, fetches, order};
 use crate::schedule::Extent;
-
-/// What a kernel is asked for.
-#[derive(Clone, Debug)]
-pub(super) struct Asked<'a> {
-    pub problem: Problem,
-    /// How its rows come.
-    pub stages: Vec<Stage>,
-    pub joined: Option<&'a Joined>,
-}
 
 /// Takes the moments of the tiles of a step.
 #[derive(Debug)]
@@ -55,6 +44,10 @@ pub(super) struct Tables {
     counters: Memory,
     /// By parity: where rows of a product go that has no one C.
     parts: [Option<Memory>; 2],
+    /// By parity: what the kernel brings itself.
+    loads: [Option<Memory>; 2],
+    #[expect(dead_code, reason = "kept for the kernel")]
+    brought: Option<Memory>,
     /// What a wait that took too long says.
     status: Memory,
 }
@@ -104,7 +97,7 @@ impl Run<'_> {
         let Some((.., out)) = self.plan.steps[at].what.product() else {
             return Ok(None);
         };
-        let Some(asked) = self.asked(at)? else {
+        let Some(asked) = asked(&self.plan, at) else {
             return Ok(None);
         };
         if !self.own(&asked.problem) {
@@ -113,41 +106,6 @@ impl Run<'_> {
         let tiles = self.device(out.gpu.index()).tiles.borrow();
         let chosen = tiles.chosen(&asked.problem, &asked.stages).copied();
         Ok(self.plan.tile.or(chosen.map(|chosen| chosen.tile)))
-    }
-
-    /// What a kernel is asked for at a step with a product: the product, or all that are joined with it;
-    /// none at a step that is joined with one before.
-    pub(super) fn asked(&self, at: usize) -> Result<Option<Asked<'_>>, GpuError> {
-        let what = &self.plan.steps[at].what;
-        let problem = self.problems[self.gemm(what)?];
-        let with = |joined: &&Joined| joined.steps.contains(&at);
-        let Some(joined) = self.plan.joined.iter().find(with) else {
-            return Ok(Some(Asked {
-                problem,
-                stages: stages([what]),
-                joined: None,
-            }));
-        };
-        if joined.steps[0] != at {
-            return Ok(None);
-        }
-        let mut align = problem.align;
-        for &step in &joined.steps {
-            let other = self.problems[self.gemm(&self.plan.steps[step].what)?];
-            for (align, other) in align.iter_mut().zip(other.align) {
-                *align = (*align).min(other);
-            }
-        }
-        Ok(Some(Asked {
-            problem: Problem {
-                m: joined.a.rows.into(),
-                accumulate: joined.accumulate,
-                align,
-                ..problem
-            },
-            stages: stages(joined.steps.iter().map(|&step| &self.plan.steps[step].what)),
-            joined: Some(joined),
-        }))
     }
 
     /// By step: memory for the moments of the tiles of Duet's own products, whose tracing kernels are
@@ -160,7 +118,7 @@ impl Run<'_> {
             let Some(tile) = self.tile_of(at)? else {
                 return Ok(None);
             };
-            let Some(Asked { problem, .. }) = self.asked(at)? else {
+            let Some(Asked { problem, .. }) = asked(&self.plan, at) else {
                 return Ok(None);
             };
             let gpu = self.plan.streams[self.plan.steps[at].stream.index()].gpu;
@@ -181,7 +139,7 @@ impl Run<'_> {
     fn table(&self, at: usize) -> Result<Option<Tables>, GpuError> {
         let Some(Asked {
             problem, joined, ..
-        }) = self.asked(at)?
+        }) = asked(&self.plan, at)
         else {
             return Ok(None);
         };
@@ -225,6 +183,23 @@ impl Run<'_> {
             rows = places.iter().map(|part| part.rows).collect();
         }
         let tables = order(tile, shape, &groups, &rows, counters.region().address());
+        let (mut loads, mut brought) = ([None, None], None);
+        let all = self.loads(at, joined);
+        if !all.is_empty() {
+            let counts = upload(&vec![0; 4 * all.len()])?;
+            for (parity, table) in loads.iter_mut().enumerate() {
+                let one = |(i, load): (usize, &Load)| {
+                    Ok::<_, GpuError>(Fetch {
+                        copy: self.rectangle(&load.from, &load.to, parity as u64)?,
+                        done: counts.region().cut(4 * i as u64, 4)?,
+                        flag: self.flag(load.sets)?,
+                    })
+                };
+                let all: Result<Vec<_>, _> = all.iter().enumerate().map(one).collect();
+                *table = Some(upload(&fetches(&all?)?)?);
+            }
+            brought = Some(counts);
+        }
         Ok(Some(Tables {
             parts,
             tile,
@@ -236,6 +211,8 @@ impl Run<'_> {
                 false => Some(upload(&tables.completions)?),
             },
             counters,
+            loads,
+            brought,
             status: upload(&[0; 4 * STATUS_WORDS as usize])?,
         }))
     }
@@ -249,6 +226,18 @@ impl Run<'_> {
                     rows: Extent::new(rows.start + group.rows.start, group.rows.len),
                     ..group.clone()
                 }));
+            }
+        }
+        all
+    }
+
+    /// What the kernel of a product, or of those that are joined, brings itself.
+    fn loads(&self, at: usize, joined: Option<&Joined>) -> Vec<Load> {
+        let mut all = Vec::new();
+        for (step, _) in steps(at, joined) {
+            if let What::Gated { loads, .. } = &self.plan.steps[step].what {
+                let kept = |load: &&Load| self.faults.drop_flag != Some(load.sets);
+                all.extend(loads.iter().filter(kept));
             }
         }
         all
@@ -317,7 +306,7 @@ impl Run<'_> {
         let step = &self.plan.steps[at];
         let Some(Asked {
             problem, joined, ..
-        }) = self.asked(at)?
+        }) = asked(&self.plan, at)
         else {
             // Its kernel was handed over before.
             return Ok(());
@@ -336,6 +325,7 @@ impl Run<'_> {
             // The watchdog opens the flags before.
             limit: self.machine.settings().limit * 2,
             status: tables.status.region(),
+            fetches: (tables.loads[parity as usize % 2].as_ref()).map(Memory::region),
             parts: tables.parts[parity as usize % 2]
                 .as_ref()
                 .map(Memory::region),

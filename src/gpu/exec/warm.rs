@@ -1,12 +1,11 @@
 //! What precedes the first performance: algorithms, first calls, graphs.
 
 use super::issue::Extras;
-use super::tables::Asked;
-use super::{Run, Start};
+use super::{Asked, Run, Start, asked};
 use crate::gpu::GpuError;
 use crate::gpu::lt::{Problem, Trial};
-use crate::gpu::plan::{GemmShape, Mode, Plan, Products, What};
-use crate::gpu::tiles::{self, Does, Stage};
+use crate::gpu::plan::{Mode, Products, What};
+use crate::gpu::tiles::{self, Does};
 
 impl Run<'_> {
     /// Chooses the algorithm of every product, on memory that a run will use.
@@ -20,7 +19,7 @@ impl Run<'_> {
                 problem,
                 stages,
                 joined,
-            }) = self.asked(at)?
+            }) = asked(&self.plan, at)
             else {
                 continue;
             };
@@ -110,50 +109,5 @@ impl Run<'_> {
             self.graphs[parity as usize] = Some(exec);
         }
         Ok(())
-    }
-}
-
-/// How the rows of products that are one launch come: those that wait for nothing together. Rows that
-/// come in slabs begin with the first.
-pub(super) fn stages<'a>(products: impl IntoIterator<Item = &'a What>) -> Vec<Stage> {
-    let mut stages: Vec<Stage> = Vec::new();
-    for what in products {
-        let What::Gated {
-            a,
-            groups,
-            accumulate,
-            ..
-        } = what
-        else {
-            continue;
-        };
-        for group in groups.iter().filter(|group| group.depth.start == 0) {
-            let rows = u64::from(group.rows.len);
-            let waits = !group.flags.is_empty() && group.depth.len == a.cols;
-            let adds = *accumulate && waits;
-            let leaves = group.to.is_some();
-            let stage = Stage {
-                rows,
-                waits,
-                adds,
-                leaves,
-            };
-            Stage::push(&mut stages, stage);
-        }
-    }
-    stages
-}
-
-/// A product of the plan as the library is asked for it.
-pub(super) fn problem(plan: &Plan, shape: &GemmShape) -> Problem {
-    Problem {
-        m: shape.m.into(),
-        n: shape.n.into(),
-        k: shape.k.into(),
-        ld: shape.ld.map(u64::from),
-        align: [shape.alignment; 3],
-        dtype: plan.dtype,
-        accumulate: shape.accumulate,
-        sms: shape.sms.into(),
     }
 }

@@ -2,8 +2,8 @@
 
 use super::emit::{Need, Signal};
 use super::lower::Lowering;
-use super::{Area, Rows, What};
-use crate::schedule::{Compute, ComputeId, Extent, Rank, Slice, TaskId};
+use super::{Area, FlagId, Load, Rows, What};
+use crate::schedule::{Compute, ComputeId, Extent, Rank, Slice, TaskId, Work};
 
 /// A tile group, or what a slab of k adds to the one before.
 struct Group {
@@ -17,6 +17,8 @@ struct Group {
     slab: bool,
     /// The steps that it waits for.
     gates: Vec<usize>,
+    /// Those of what the kernel brings that it waits for.
+    loads: Vec<usize>,
 }
 
 /// A fused kernel so far.
@@ -63,6 +65,10 @@ impl Lowering<'_> {
             need.signal == Signal::Kernel && (!adds || self.writes(need.step, &sum))
         });
         let gates = gates.iter().map(|need| need.step).collect();
+        let brought = self.loads.get(&number);
+        let loads = (self.schedule.deps(id).iter())
+            .filter_map(|dep| brought?.iter().position(|&load| load == dep.task));
+        let loads: Vec<usize> = loads.collect();
         let open = self.open.entry(number).or_default();
         open.tasks.push(id);
         open.groups.push(Group {
@@ -73,6 +79,7 @@ impl Lowering<'_> {
             to: self.goes.get(&id).copied(),
             slab,
             gates,
+            loads,
         });
         open.accumulate = adds;
         open.needs
@@ -118,7 +125,21 @@ impl Lowering<'_> {
             to: group.to.map(|to| self.layout.area(&to)),
             sets: None,
         });
+        let brought = self.loads.get(&number).into_iter().flatten();
+        let loads = brought.filter_map(|&load| {
+            let Work::Transfer { from, to, .. } = self.schedule.task(load).work else {
+                return None;
+            };
+            Some(Load {
+                from: self.layout.area(&from),
+                to: self.layout.area(&to),
+                task: self.origin[load.index()],
+                // Given with all others.
+                sets: FlagId(0),
+            })
+        });
         let what = What::Gated {
+            loads: loads.collect(),
             a: self.layout.area(&a),
             b: self.layout.area(&b),
             out: self.layout.area(&out),
@@ -128,7 +149,9 @@ impl Lowering<'_> {
             kernel: launch,
         };
         self.gemms.extend(what.gemm());
-        let gates = open.groups.into_iter().map(|group| group.gates).collect();
+        let gates = (open.groups.into_iter())
+            .map(|group| (group.gates, group.loads))
+            .unzip();
         let stream = self.stream(id);
         let origins = open.tasks.iter().map(|&t| (t, self.origin[t.index()]));
         let tasks: Vec<(TaskId, TaskId)> = origins.collect();

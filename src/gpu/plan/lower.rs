@@ -6,15 +6,19 @@ use super::arena::Layout;
 use super::emit::{Emitter, Need};
 use super::gated::Open;
 use super::joined::joined;
+use super::lanes::{Lanes, Staged};
 use super::options::{Options, Path};
+use super::performed::{loads, stores};
 use super::signals::{Signals, signals};
-use super::streams::Streams;
+use super::streams::{Streams, few_lanes};
 use super::transfer::{Rings, Transfer};
-use super::{Call, CallId, GemmShape, Gpu, Library, Party, Plan, StreamId, What, windows};
+use super::{
+    Call, CallId, GemmShape, Gpu, Library, Party, Plan, Products, StreamId, What, windows,
+};
 use crate::schedule::lowered::{self, Lowered, Stored};
 use crate::schedule::verify::{GpuSms, Limits, Verified, VerifyError, verify};
 use crate::schedule::{
-    CollectiveId, Compute, ComputeId, Lane, Rank, Schedule, Slice, TaskId, Work,
+    CollectiveId, Compute, ComputeId, Lane, Mover, Rank, Schedule, Slice, TaskId, Work,
 };
 
 /// Streams that one GPU serves independently of one another; of its 32 queues a few are left to
@@ -36,6 +40,9 @@ pub enum LowerError {
     /// A transfer that no product can perform.
     #[error("{transfer} cannot be performed by an epilogue: {why}")]
     Epilogue { transfer: String, why: String },
+    /// The same of a transfer that the product that reads it is to perform.
+    #[error("{transfer} cannot be performed by the product that reads it: {why}")]
+    Loader { transfer: String, why: String },
     /// Streams would block one another.
     #[error(
         "GPU {gpu} would need {streams} streams, more than {MOST_STREAMS}; use a strategy with fewer lanes, fewer ranks, or another path"
@@ -64,6 +71,7 @@ pub fn lower(
     sms: Option<&dyn Fn(u32) -> GpuSms>,
 ) -> Result<Plan, LowerError> {
     options.check()?;
+    few_lanes(schedule)?;
     // Without any budget the verifier still checks structure and order.
     let budget = match options.verify {
         true => Limits::BUDGET,
@@ -99,40 +107,6 @@ pub fn lower(
     }
 }
 
-/// The transfers by epilogues, in terms of the lowered schedule; kernels of Duet's can perform all of them.
-fn stores(
-    schedule: &Schedule,
-    alone: &Lowered,
-    options: &Options,
-) -> Result<Vec<Stored>, LowerError> {
-    let refuse = |transfer, why: &str| LowerError::Epilogue {
-        transfer: schedule.describe(transfer),
-        why: why.to_owned(),
-    };
-    let mut stored = lowered::stored(schedule).map_err(|no| refuse(no.transfer, &no.why))?;
-    let gpu = |rank: Rank| schedule.placement[usize::from(rank.0)];
-    let new = |old: TaskId| {
-        let at = alone.origin.iter().position(|&origin| origin == old);
-        TaskId(at.unwrap_or_default() as u32)
-    };
-    for one in &mut stored {
-        let [transfer, group] = [one.transfer, one.group].map(new);
-        let rank = schedule.task(one.group).rank;
-        let no = if gpu(rank) == gpu(schedule.rank_of(&one.to)) {
-            "both ranks are on one GPU; use mover=ce"
-        } else if options.path != Path::P2p {
-            "the path between GPUs is not p2p; use mover=ce"
-        } else if alone.product[group.index()].is_none() {
-            "no kernel of Duet's own computes its rows; use --gemm duet, bf16 or fp16, and flags that are words"
-        } else {
-            (one.transfer, one.group) = (transfer, group);
-            continue;
-        };
-        return Err(refuse(one.transfer, no));
-    }
-    Ok(stored)
-}
-
 /// The GPU with the most streams, and how many.
 fn most_streams(plan: &Plan) -> (u32, usize) {
     let on = |gpu: usize| plan.streams.iter().filter(|s| s.gpu.index() == gpu).count();
@@ -158,6 +132,8 @@ pub(super) struct Lowering<'a> {
     pub(super) product: &'a [Option<u32>],
     /// Such products of which not all groups have come.
     pub(super) open: FxHashMap<u32, Open>,
+    /// By product: the transfers that it performs as it begins.
+    pub(super) loads: FxHashMap<u32, Vec<TaskId>>,
     /// By transfer that a product performs: its group.
     performs: FxHashMap<TaskId, TaskId>,
     /// By such a group: where its tiles go.
@@ -197,11 +173,16 @@ impl<'a> Lowering<'a> {
             called: FxHashMap::default(),
             gemms: Vec::new(),
             open: FxHashMap::default(),
+            loads: FxHashMap::default(),
             performs: (stored.iter())
                 .map(|one| (one.transfer, one.group))
                 .collect(),
             goes: stored.iter().map(|one| (one.group, one.to)).collect(),
         };
+        for one in loads(alone, options)? {
+            let all = lowering.loads.entry(one.product).or_default();
+            all.push(one.transfer);
+        }
         lowering.tasks(options);
         Ok(lowering)
     }
@@ -219,7 +200,8 @@ impl<'a> Lowering<'a> {
 
     /// Appends the steps of all tasks.
     fn tasks(&mut self, options: &Options) {
-        let mut tails: FxHashMap<(Rank, Lane), TaskId> = FxHashMap::default();
+        let mut lanes = Lanes::default();
+        let size = self.schedule.operator.dtype.size();
         let mut next = 0;
         while next < self.schedule.tasks.len() {
             let id = TaskId(next as u32);
@@ -230,7 +212,8 @@ impl<'a> Lowering<'a> {
             let mut needs = Vec::with_capacity(count);
             for id in (next..next + count).map(|t| TaskId(t as u32)) {
                 let task = self.schedule.task(id);
-                let before = tails.insert((task.rank, task.lane), id);
+                let staged = self.staged(id, options);
+                let before = lanes.next((task.rank, task.lane), id, staged, size);
                 let ends = before.iter().flat_map(|&t| self.out.ends(t));
                 let mut all: Vec<Need> = ends.map(|&step| Need::event(step)).collect();
                 all.extend(
@@ -247,6 +230,11 @@ impl<'a> Lowering<'a> {
                     let ends = self.out.ends(self.performs[&id]).to_vec();
                     self.out.end(ends);
                 }
+                // Its product says when it is there.
+                Work::Transfer {
+                    mover: Mover::Loader,
+                    ..
+                } => self.out.end(Vec::new()),
                 Work::Transfer { from, to, mover } => {
                     let known = needs.concat();
                     let mut needs = known.clone();
@@ -284,6 +272,18 @@ impl<'a> Lowering<'a> {
             }
             next += count;
         }
+    }
+
+    /// A transfer that goes through the host and need not wait for others of its lane that do. Those beside
+    /// the library's products keep to the order of tasks, as they were measured.
+    fn staged(&self, id: TaskId, options: &Options) -> Option<Staged> {
+        let Work::Transfer { from, to, .. } = self.schedule.task(id).work else {
+            return None;
+        };
+        let (from, to) = (self.layout.area(&from), self.layout.area(&to));
+        let through = matches!(options.path, Path::Host { .. }) && from.gpu != to.gpu;
+        let own = options.products == Products::Own;
+        (through && own && from.rows > 0).then_some(Staged { from, to })
     }
 
     /// Adds to `needs` of a task that touches the memory of `rank`. A schedule's collective ends for

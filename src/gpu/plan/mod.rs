@@ -45,8 +45,10 @@ mod arena;
 mod emit;
 mod gated;
 mod joined;
+mod lanes;
 mod lower;
 mod options;
+mod performed;
 mod signals;
 mod streams;
 #[cfg(test)]
@@ -147,6 +149,17 @@ pub struct Rows {
     pub sets: Option<FlagId>,
 }
 
+/// What a product's kernel brings itself, from its start on.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub struct Load {
+    pub from: Area,
+    pub to: Area,
+    /// The task of the schedule that it is for.
+    pub task: TaskId,
+    /// Written by the kernel when it is there.
+    pub sets: FlagId,
+}
+
 /// What a step does.
 #[derive(Clone, Debug, PartialEq)]
 pub enum What {
@@ -182,6 +195,8 @@ pub enum What {
         groups: Vec<Rows>,
         accumulate: bool,
         sms: u16,
+        /// What its groups wait for and it brings itself, one after another.
+        loads: Vec<Load>,
         /// The kernel of the lowered schedule; products of one kernel may be [`Joined`].
         kernel: LaunchId,
     },

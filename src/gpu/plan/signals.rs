@@ -113,6 +113,30 @@ pub(super) fn signals(
             }
         }
     }
+    for work in &mut works {
+        let loads = std::mem::take(&mut work.loads);
+        let Some(What::Gated {
+            groups,
+            loads: brought,
+            ..
+        }) = &mut work.what
+        else {
+            continue;
+        };
+        for load in brought.iter_mut() {
+            load.sets = FlagId(raised.flags.len() as u32);
+            raised.flags.push(Flag {
+                gpu: load.to.gpu,
+                writer: work.stream,
+                task: load.task,
+                readers: vec![work.stream],
+            });
+        }
+        for (group, awaited) in groups.iter_mut().zip(loads) {
+            let flags = awaited.iter().map(|&load| brought[load].sets);
+            group.flags.extend(flags);
+        }
+    }
     let mut flags_of: FxHashMap<usize, Vec<FlagId>> = FxHashMap::default();
     for (&(step, _), &id) in &raised.flag_of {
         flags_of.entry(step).or_default().push(id);

@@ -10,8 +10,9 @@
 
 use rustc_hash::FxHashMap;
 
+use super::lower::{LowerError, MOST_STREAMS};
 use super::{Gpu, Stream, StreamId};
-use crate::schedule::{Lane, Rank, Schedule};
+use crate::schedule::{Lane, Mover, Rank, Schedule, Work};
 
 /// Which end of the host path.
 #[derive(Copy, Clone, Debug, PartialEq, Eq, Hash)]
@@ -99,5 +100,35 @@ impl<'a> Streams<'a> {
             Key::Host(e, _, rank, lane) => format!("rank {} {} {}", rank.0, named(lane), end(e)),
             Key::SharedHost(e, _) => format!("all ranks {}", end(e)),
         }
+    }
+}
+
+/// Refuses schedules with more lanes on a GPU than it serves streams, however these are shared, before anything is
+/// done with them.
+pub(super) fn few_lanes(schedule: &Schedule) -> Result<(), LowerError> {
+    let mut lanes: Vec<(u32, Lane)> = (schedule.tasks.iter())
+        .filter(|task| {
+            // Products perform these.
+            let mover = match task.work {
+                Work::Transfer { mover, .. } => Some(mover),
+                _ => None,
+            };
+            !matches!(mover, Some(Mover::Epilogue | Mover::Loader))
+        })
+        .map(|task| (schedule.placement[usize::from(task.rank.0)], task.lane))
+        .collect();
+    lanes.sort_unstable();
+    lanes.dedup();
+    let most = lanes
+        .chunk_by(|(a, _), (b, _)| a == b)
+        .max_by_key(|lanes| lanes.len());
+    match most {
+        Some(&[(gpu, _), ..]) if most.is_some_and(|lanes| lanes.len() > MOST_STREAMS) => {
+            Err(LowerError::TooManyStreams {
+                gpu,
+                streams: most.map_or(0, <[_]>::len),
+            })
+        }
+        _ => Ok(()),
     }
 }

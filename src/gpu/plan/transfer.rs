@@ -113,8 +113,8 @@ impl Transfer<'_> {
             let from = part(&self.from, 0, straight, self.element);
             let to = part(&self.to, 0, straight, self.element);
             let what = match self.mover {
-                // Products perform epilogues.
-                Mover::CopyEngine | Mover::Epilogue => What::Copy { from, to },
+                // Products perform the other two.
+                Mover::CopyEngine | Mover::Epilogue | Mover::Loader => What::Copy { from, to },
                 Mover::Sm { blocks } => What::CopyKernel {
                     from,
                     to,

@@ -158,6 +158,24 @@ pub struct Waves {
     pub wave: f64,
 }
 
+/// The tile that [`Tiles::choose`](super::Tiles::choose) takes on a Hopper of `all` SMs for `problem`, whose rows come
+/// in `stages`; `None` for a product that the kernels refuse.
+pub fn suits(problem: &Problem, all: u32, stages: &[Stage]) -> Option<Tile> {
+    /// Bytes of shared memory of a block on Hopper.
+    const SHARED: u32 = 232_448;
+    if super::refused(problem).is_some() {
+        return None;
+    }
+    let sms = match problem.sms {
+        0 => all,
+        some => some.min(all),
+    };
+    let tiles = Tile::of(Family::Sm90, SHARED);
+    Tile::ranked_of(tiles, problem, sms, stages)
+        .first()
+        .copied()
+}
+
 /// Waves of `tile`, or of the one that [`Tiles::choose`](super::Tiles::choose) takes, on a Hopper of `all` SMs, of which
 /// the problem may name fewer:
 ///
@@ -168,21 +186,15 @@ pub struct Waves {
 ///
 /// `None` for a product that the kernels refuse.
 pub fn waves(problem: &Problem, all: u32, stages: &[Stage], tile: Option<Tile>) -> Option<Waves> {
-    /// Bytes of shared memory of a block on Hopper.
-    const SHARED: u32 = 232_448;
-    if super::refused(problem).is_some() {
-        return None;
-    }
+    let best = suits(&Problem { sms: 0, ..*problem }, all, &[])?;
+    let least = best.cost(problem, all);
+    let tile = match tile {
+        Some(tile) => tile,
+        None => suits(problem, all, stages)?,
+    };
     let sms = match problem.sms {
         0 => all,
         some => some.min(all),
-    };
-    let tiles = || Tile::of(Family::Sm90, SHARED);
-    let best = Tile::ranked_of(tiles(), problem, all, &[]);
-    let least = best.first()?.cost(problem, all);
-    let tile = match tile {
-        Some(tile) => tile,
-        None => *Tile::ranked_of(tiles(), problem, sms, stages).first()?,
     };
     let cost = tile.cost(problem, sms);
     Some(Waves {

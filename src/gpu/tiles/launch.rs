@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use super::fetch::FETCH;
 use super::order::{BAND, COMPLETION, SECTION, grouped};
 use super::{Does, Family, Tile, Tiles};
 use crate::gpu::GpuError;
@@ -27,6 +28,8 @@ pub struct Gate {
     pub status: Region,
     /// The table of [`Tiles::parts`], if C is several.
     pub parts: Option<Region>,
+    /// The table of [`fetches`](super::fetches()), if the kernel brings rows of A itself.
+    pub fetches: Option<Region>,
 }
 
 /// Rows of a product that go to a place of their own.
@@ -225,9 +228,9 @@ fn addresses(
 }
 
 /// `struct Gate`.
-fn gate_words(gate: Option<&Gate>, bands: u64) -> Result<[u64; 8], GpuError> {
+fn gate_words(gate: Option<&Gate>, bands: u64) -> Result<[u64; 10], GpuError> {
     let Some(gate) = gate else {
-        return Ok([0; 8]);
+        return Ok([0; 10]);
     };
     let counter = match gate.epoch.counter {
         Some(counter) => counter.need("an epoch", 4)?,
@@ -245,6 +248,10 @@ fn gate_words(gate: Option<&Gate>, bands: u64) -> Result<[u64; 8], GpuError> {
         Some(table) => (table.address(), table.bytes() / COMPLETION as u64),
         None => (0, 0),
     };
+    let (fetches, fetched) = match gate.fetches {
+        Some(table) => (table.address(), table.bytes() / FETCH as u64),
+        None => (0, 0),
+    };
     Ok([
         gate.bands.need("a table of bands", bands * BAND)?,
         gate.sections.need("a table of sections", SECTION as u64)?,
@@ -254,5 +261,7 @@ fn gate_words(gate: Option<&Gate>, bands: u64) -> Result<[u64; 8], GpuError> {
         gate.status.need("a status", status)?,
         u64::from(gate.epoch.offset) | completions << 32,
         completed,
+        fetches,
+        fetched,
     ])
 }

@@ -6,6 +6,7 @@
 //! [`Tiles::launch`].
 
 mod cost;
+mod fetch;
 mod launch;
 mod order;
 #[cfg(test)]
@@ -15,7 +16,8 @@ mod tile;
 use std::collections::BTreeMap;
 use std::rc::Rc;
 
-pub use cost::{Stage, Waves, waves};
+pub use cost::{Stage, Waves, suits, waves};
+pub use fetch::{Fetch, fetches};
 pub use launch::{Beside, Gate, MOMENTS, PIECE, Part};
 pub use order::{Group, Order, order};
 pub use tile::{Does, Family, Tile};

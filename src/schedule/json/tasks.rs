@@ -328,17 +328,22 @@ fn compute(
     })
 }
 
-/// `"copy-engine"`, `"epilogue"` or `{"sm": blocks}`.
+/// `"copy-engine"`, `"epilogue"`, `"loader"` or `{"sm": blocks}`.
 fn mover(node: &Node, text: &str, found: &mut Diagnostics) -> Option<Mover> {
     if quoted(node, text) {
         if node.text() == Some("copy-engine") {
             return Some(Mover::CopyEngine);
         }
-        if node.text() == Some("epilogue") {
-            return Some(Mover::Epilogue);
+        match node.text() {
+            Some("epilogue") => return Some(Mover::Epilogue),
+            Some("loader") => return Some(Mover::Loader),
+            _ => {}
         }
         let message = format!("`{}` is not a value of `mover`", node.text().unwrap_or(""));
-        let mistake = node.wrong(message, "expected `copy-engine`, `epilogue` or an object");
+        let mistake = node.wrong(
+            message,
+            "expected `copy-engine`, `epilogue`, `loader` or an object",
+        );
         found.push(mistake.help(
             "write `\"copy-engine\"`, `\"epilogue\"`, or e.g. `{\"sm\": 8}` for 8 thread blocks",
         ));

@@ -278,6 +278,7 @@ impl<'s> Writer<'s> {
                     Mover::CopyEngine => entry,
                     Mover::Sm { blocks } => entry.put("mover", format!("{{\"sm\": {blocks}}}")),
                     Mover::Epilogue => entry.put("mover", "\"epilogue\""),
+                    Mover::Loader => entry.put("mover", "\"loader\""),
                 };
                 ("transfer", entry.end())
             }

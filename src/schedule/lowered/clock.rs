@@ -8,6 +8,10 @@ type At = (u32, u32);
 /// By stream: the position up to which it has ended. A stream's own entry is not kept.
 type Known = Rc<Vec<u32>>;
 
+/// What a stream knows at some moment.
+#[derive(Clone, Debug)]
+pub struct Moment(u32, Known);
+
 /// Vector clocks of streams and of the steps in them.
 #[derive(Debug, Default)]
 pub struct Clocks {
@@ -46,6 +50,17 @@ impl Clocks {
         let ((there, position), _) = self.steps[step];
         let (_, known) = self.stream(stream);
         there == stream || upto(known, there) >= position
+    }
+
+    /// What the next step of `stream` knows, for [`Self::knew`].
+    pub fn moment(&mut self, stream: u32) -> Moment {
+        Moment(stream, Rc::clone(&self.stream(stream).1))
+    }
+
+    /// Whether `step` had ended then for all that the stream knew; earlier steps of the stream itself had.
+    pub fn knew(&self, moment: &Moment, step: usize) -> bool {
+        let ((there, position), _) = self.steps[step];
+        there == moment.0 || upto(&moment.1, there) >= position
     }
 
     /// Whether who waits for `step` comes after `earlier` too.
@@ -115,9 +130,13 @@ mod tests {
         // What a stream learns later does not change what a step meant.
         clocks.wait(b, a2);
         assert!(clocks.knows(b, a2) && !clocks.knows(c, a2));
+        // Nor what it knew before.
+        let moment = clocks.moment(c);
+        clocks.wait(c, a2);
+        assert!(clocks.knows(c, a2) && !clocks.knew(&moment, a2) && clocks.knew(&moment, b1));
         let c1 = clocks.push(c);
         clocks.meet(&[b, c]);
-        // Before the meeting b had waited for a2, and c for nothing more than its own steps.
+        // Before the meeting both had waited for a2.
         assert!(clocks.knows(c, a2) && clocks.knows(b, c1));
     }
 }

@@ -137,7 +137,10 @@ fn joined(schedule: &Schedule, order: &[TaskId], kept: &[Vec<TaskId>]) -> Vec<bo
         let here = schedule.task(id);
         schedule.deps(id).iter().all(|dep| {
             let there = schedule.task(dep.task);
-            dep.via == Via::KernelFlag || (there.rank, there.lane) == (here.rank, here.lane)
+            // Order inside a launch is no order of its tiles, but for slabs, which one product adds up.
+            let before =
+                (there.rank, there.lane) == (here.rank, here.lane) && there.launch != here.launch;
+            dep.via == Via::KernelFlag || before || continues(schedule, dep.task, id)
         })
     };
     // Kernels of ranks that share a GPU take turns.

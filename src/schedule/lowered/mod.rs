@@ -18,11 +18,13 @@ mod clock;
 mod epilogue;
 mod exchange;
 mod fused;
+mod loader;
 mod order;
 
-pub use clock::Clocks;
+pub use clock::{Clocks, Moment};
 pub use epilogue::{Stored, Unstored, by_epilogue, stored};
 pub use fused::BAND;
+pub use loader::{Loaded, by_loader, loaded};
 
 use crate::schedule::verify::{GpuSms, Limits, VerifyError, verify};
 use crate::schedule::{

@@ -72,7 +72,7 @@ fn kernels(schedule: &Schedule, order: &Order, sms: &dyn Fn(u32) -> GpuSms) -> V
         let stated = match (task.launch, task.work) {
             (Some(launch), _) => u32::from(schedule.launches[launch.index()].sms),
             (None, Work::Transfer { mover, .. }) => match mover {
-                Mover::CopyEngine | Mover::Epilogue => continue,
+                Mover::CopyEngine | Mover::Epilogue | Mover::Loader => continue,
                 Mover::Sm { blocks } => u32::from(blocks),
             },
             (None, Work::Compute(c)) => match schedule.computes[c.index()] {

@@ -50,6 +50,11 @@ pub(super) struct Costs<'a> {
     buffer_gpu: Vec<u32>,
 }
 
+/// What a loader's warp on an SM has under way of another GPU's memory, by what a block that copies has: 32 threads of
+/// 8 accesses and 1024 of 4 (`kernels/gemm.cuh`, `kernels/copy.cu`). Both are bound by how long that memory
+/// takes to answer.
+const LOADER: f64 = 32.0 * 8.0 / (1024.0 * 4.0);
+
 impl<'a> Costs<'a> {
     pub fn new(schedule: &'a Schedule, machine: Machine<'a>, options: Options) -> Self {
         let gpu = |buffer: &Buffer| schedule.placement[usize::from(buffer.rank.0)];
@@ -118,6 +123,10 @@ impl<'a> Costs<'a> {
         let device = self.device(issuer);
         let (bound, per_byte) = match mover {
             Mover::CopyEngine => (device.peer_copy.get(), 1.0),
+            Mover::Loader => (
+                device.sm_copy.get() * Self::loader(device),
+                1.0 / device.sm_copy_efficiency,
+            ),
             // Many SMs store at a time.
             Mover::Epilogue => (f64::INFINITY, 1.0 / device.sm_copy_efficiency),
             Mover::Sm { blocks } => (
@@ -153,6 +162,11 @@ impl<'a> Costs<'a> {
             bound: device.local_copy.get() * share.min(1.0),
             weight: 1.0,
         }
+    }
+
+    /// Blocks that copy as much at a time as a loader on all SMs of a GPU.
+    pub fn loader(device: &Device) -> f64 {
+        f64::from(device.sms) * LOADER
     }
 
     /// SMs that a copy within the GPU's memory takes: an eighth of them moves 2 TB/s on a GPU

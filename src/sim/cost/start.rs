@@ -110,6 +110,7 @@ impl Costs<'_> {
             Mover::CopyEngine if behind => self.fixed(c.more.copy_next.unwrap_or(c.copy_start)),
             Mover::CopyEngine => self.fixed(c.copy_start),
             Mover::Epilogue => 0.0,
+            Mover::Loader => self.fixed(c.sm_copy_start),
             Mover::Sm { .. } => self.kernel_start(gpu) + self.fixed(c.sm_copy_start),
         }
     }

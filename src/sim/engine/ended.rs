@@ -1,6 +1,7 @@
 //! Ends of tasks: giving back what they held, and telling everything that waits for them.
 
 use super::{Engine, EngineKind, Event};
+use crate::schedule::lowered::by_loader;
 use crate::schedule::{Mover, TaskId, Via, Work};
 use crate::sim::fluid::TIE;
 use crate::sim::graph::NONE;
@@ -96,7 +97,9 @@ impl Engine<'_> {
                 }
                 _ => self.costs.lane(gpu),
             };
-            let gap = match self.by_epilogue(next) {
+            // A loader's warp goes on by itself.
+            let by_product = self.by_epilogue(next) || by_loader(self.schedule, TaskId(task));
+            let gap = match by_product {
                 true => 0.0,
                 false => gap + self.costs.signals(gpu, after, before, self.copies(task)),
             };
@@ -157,7 +160,7 @@ impl Engine<'_> {
         let by_kernel = match self.schedule.tasks[task as usize].work {
             Work::Transfer { mover, .. } => match mover {
                 Mover::CopyEngine => false,
-                Mover::Sm { .. } => true,
+                Mover::Sm { .. } | Mover::Loader => true,
                 Mover::Epilogue => return true,
             },
             _ => false,

@@ -299,6 +299,12 @@ impl<'a> Engine<'a> {
             Event::Open(launch) => {
                 let first = self.graph.launch_first[launch as usize];
                 self.condition(first, now, Cause::Start, now);
+                for at in 0..self.graph.brought.len() {
+                    let (by, task) = self.graph.brought[at];
+                    if by.0 == launch {
+                        self.condition(task, now, Cause::Start, now);
+                    }
+                }
                 Ok(())
             }
         }
@@ -336,6 +342,10 @@ impl<'a> Engine<'a> {
                     return Ok(());
                 }
                 match mover {
+                    // A kernel that has its SMs brings it.
+                    Mover::Loader if src == dst || !self.host_only() => {
+                        self.begin_transfer(step, now)
+                    }
                     _ if src == dst => self.kernel_ready(step, now),
                     Mover::Sm { .. } if !self.host_only() => self.kernel_ready(step, now),
                     _ => match self.costs.machine.way(src, dst)? {

@@ -1,8 +1,8 @@
 //! Transfers by copy engine or SMs over one direct path, or within one GPU.
 
 use super::{Engine, SIGNAL, STRETCH};
-use crate::schedule::{TaskId, Work};
-use crate::sim::cost::Cost;
+use crate::schedule::{Mover, TaskId, Work};
+use crate::sim::cost::{Cost, Costs};
 use crate::sim::fluid::TIE;
 use crate::sim::machine::Way;
 use crate::sim::pool::Request;
@@ -153,7 +153,10 @@ impl Engine<'_> {
         let bytes = self.schedule.bytes(&from) as f64;
         let (src, dst) = (self.costs.gpu_of(&from), self.costs.gpu_of(&to));
         if src == dst {
-            let sms = self.kernels.held(task);
+            let sms = match mover {
+                Mover::Loader => Costs::loader(self.costs.device(src)) as u32,
+                _ => self.kernels.held(task),
+            };
             return Ok(self.costs.local(src, bytes, sms, &mut self.usages));
         }
         if let Way::Paths(_) = self.costs.machine.way(src, dst)? {

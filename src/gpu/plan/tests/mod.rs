@@ -2,6 +2,8 @@
 
 mod emulator;
 mod epilogue;
+
+mod loader;
 mod machine;
 mod mutation;
 mod race;
@@ -74,6 +76,9 @@ fn choices(operator: &Operator) -> Vec<Choice> {
         "fusion-ring:mover=epilogue,chunks=1",
         "fusion-alltoall:mover=epilogue",
         "fusion-alltoall:mover=epilogue,chunks=3",
+        "fusion-alltoall:mover=loader",
+        "fusion-alltoall:mover=loader,slabs=3",
+        "fusion-alltoall:mover=loader,chunks=2,slabs=2",
         "fusion-alltoall:slabs=3",
         "fusion-alltoall:slabs=2,chunks=2,issue=pull",
         "interdecom:d=2,comm=direct,issue=pull",
@@ -148,6 +153,7 @@ fn apart(plan: &Plan) -> Plan {
             groups,
             accumulate,
             sms,
+            loads,
             ..
         } = &step.what
         else {
@@ -164,6 +170,36 @@ fn apart(plan: &Plan) -> Plan {
             }
             continue;
         };
+        if !loads.is_empty() {
+            // What it brings comes beside it once it has begun.
+            let event = EventId(apart.events.len() as u32);
+            apart.events.push(a.gpu);
+            let stream = StreamId(apart.streams.len() as u32);
+            apart.streams.push(Stream {
+                gpu: a.gpu,
+                name: "loads".to_owned(),
+                urgent: false,
+            });
+            apart.steps.push(Step {
+                what: What::Record(event),
+                ..step.clone()
+            });
+            let mut beside = |what| {
+                apart.steps.push(Step {
+                    stream,
+                    task: step.task,
+                    what,
+                });
+            };
+            beside(What::Await(event));
+            for load in loads {
+                beside(What::Copy {
+                    from: load.from,
+                    to: load.to,
+                });
+                beside(What::WriteFlag(load.sets));
+            }
+        }
         let mut push = |what| {
             apart.steps.push(Step {
                 what,
@@ -268,7 +304,11 @@ fn perform(tp: u32, interleavings: u64, pick: impl Fn(usize, usize) -> bool + Sy
             let plan = match lower(&case.schedule, options, None) {
                 Ok(plan) => plan,
                 // What an epilogue cannot do is said.
-                Err(LowerError::Epilogue { .. }) if !stores(&case.schedule, options) => continue,
+                Err(LowerError::Epilogue { .. } | LowerError::Loader { .. })
+                    if !stores(&case.schedule, options) =>
+                {
+                    continue;
+                }
                 Err(error) => panic!("{}: {error}", context()),
             };
             assert!(plan.verified, "{}", context());

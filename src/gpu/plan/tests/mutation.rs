@@ -41,7 +41,10 @@ fn mutants(plan: &Plan, most: usize) -> Vec<Mutant> {
             .find(|&s| plan.steps[s].stream == stream && works(&plan.steps[s].what));
         let waiter = (i..mutant.steps.len())
             .find(|&s| mutant.steps[s].stream == removed.stream && works(&mutant.steps[s].what));
-        let (awaited, waiter) = (awaited.expect("a step"), waiter.expect("a step"));
+        // What a kernel brings begins with it, and that may be the first of its stream.
+        let (Some(awaited), Some(waiter)) = (awaited, waiter) else {
+            continue;
+        };
         let implied = Order::new(&mutant).ordered(awaited, waiter);
         all.push(Mutant {
             plan: mutant,
@@ -72,7 +75,9 @@ fn mutants(plan: &Plan, most: usize) -> Vec<Mutant> {
 /// By fate: caught, a race that no interleaving showed, no race.
 pub(super) fn fates(case: &Case, options: &Options) -> [usize; 3] {
     let plan = match lower(&case.schedule, options, None) {
-        Err(LowerError::Epilogue { .. }) if !super::stores(&case.schedule, options) => {
+        Err(LowerError::Epilogue { .. } | LowerError::Loader { .. })
+            if !super::stores(&case.schedule, options) =>
+        {
             return [0; 3];
         }
         plan => super::apart(&plan.expect("lowers")),

@@ -7,7 +7,7 @@ use super::race::{forks_and_joins, races};
 use super::{apart, bridges, cases, circle, references, settings, stores};
 use crate::device::DType;
 use crate::gpu::plan::{
-    FlagId, Flags, Joined, LowerError, Mode, Options, Plan, Products, Rows, Step, What, lower,
+    FlagId, Flags, Joined, LowerError, Mode, Options, Path, Plan, Products, Rows, Step, What, lower,
 };
 use crate::operator::{Kind, Operator};
 use crate::schedule::interpret::Random;
@@ -93,7 +93,11 @@ fn random_gather(seed: u64) -> Schedule {
 
 fn performs(schedule: &Schedule, options: &Options, seed: u64) -> Result<(), TestCaseError> {
     let plan = match lower(schedule, options, None) {
-        Err(LowerError::Epilogue { .. }) if !stores(schedule, options) => return Ok(()),
+        Err(LowerError::Epilogue { .. } | LowerError::Loader { .. })
+            if !stores(schedule, options) =>
+        {
+            return Ok(());
+        }
         plan => apart(&plan.map_err(|e| TestCaseError::fail(e.to_string()))?),
     };
     prop_assert_eq!(races(&plan), []);
@@ -490,6 +494,87 @@ fn products_that_wait_for_rows_of_a_are_not_joined_with_sums() {
     });
     first.unwrap()[0].flags.push(flag);
     assert_eq!(joined(&plan), 1);
+}
+
+#[test]
+fn products_that_follow_one_another_by_launch_order_are_not_joined() {
+    let operator = Operator::gemm(Kind::GemmRs, 512, 48, 40, 2, DType::Bf16).unwrap();
+    let choice = strategy::parse("fusion-ring:chunks=1").unwrap();
+    let mut schedule = choice.build(&operator, &circle(2), &[0, 1]).unwrap();
+    let options = Options {
+        products: Products::Own,
+        ..Options::default()
+    };
+    let joined = |schedule: &Schedule| lower(schedule, &options, None).unwrap().joined.len();
+    assert_eq!(joined(&schedule), 2);
+    // A group of a kernel that waits for another to have ended: tiles of one launch are in no such order.
+    let groups: Vec<TaskId> = (0..schedule.tasks.len() as u32)
+        .map(TaskId)
+        .filter(|&id| schedule.task(id).launch.is_some() && schedule.task(id).rank.0 == 0)
+        .collect();
+    let [first, last] = groups[..] else {
+        panic!("{groups:?}");
+    };
+    let at = schedule.dep_start[last.index() + 1] as usize;
+    let dep = Dep {
+        task: first,
+        via: Via::Launch,
+    };
+    schedule.deps.insert(at, dep);
+    let later = &mut schedule.dep_start[last.index() + 1..];
+    later.iter_mut().for_each(|start| *start += 1);
+    assert_eq!(joined(&schedule), 1);
+}
+
+#[test]
+fn chunks_through_the_host_follow_one_another_without_a_pause() {
+    let operator = Operator::gemm(Kind::AgGemm, 64, 48, 16, 2, DType::Bf16).unwrap();
+    let choice = strategy::parse("fusion-alltoall:chunks=4").unwrap();
+    let schedule = choice.build(&operator, &circle(2), &[0, 1]).unwrap();
+    let waits = |products| {
+        let options = Options {
+            products,
+            // Each chunk of a shard in one piece; a ring has four slots.
+            path: Path::Host { chunk: 1 << 20 },
+            ..Options::default()
+        };
+        let plan = lower(&schedule, &options, None).unwrap();
+        let leave = plan
+            .steps
+            .iter()
+            .find(|s| matches!(s.what, What::ToHost { .. }));
+        let leave = leave.unwrap().stream;
+        let here = plan.steps.iter().filter(|step| step.stream == leave);
+        here.filter(|step| matches!(step.what, What::Await(_)))
+            .count()
+    };
+    // Own products: nothing leaves late. Others: each after the one before has entered.
+    assert_eq!((waits(Products::Own), waits(Products::Library)), (0, 3));
+}
+
+#[test]
+fn more_lanes_than_streams_are_refused_before_anything_is_lowered() {
+    let operator = Operator::gemm(Kind::AgGemm, 144, 144, 8, 72, DType::Bf16).unwrap();
+    let choice = strategy::parse("fusion-alltoall").unwrap();
+    let placement: Vec<u32> = (0..72).collect();
+    let schedule = choice.build(&operator, &circle(72), &placement).unwrap();
+    // A lane for the product and one for each of 71 others.
+    let refused = lower(&schedule, &Options::default(), None);
+    let expected = LowerError::TooManyStreams {
+        gpu: 71,
+        streams: 72,
+    };
+    assert_eq!(refused, Err(expected));
+    // Kernels that bring their rows need no others.
+    let choice = strategy::parse("fusion-alltoall:mover=loader").unwrap();
+    let operator = Operator::gemm(Kind::AgGemm, 60, 60, 8, 30, DType::Bf16).unwrap();
+    let placement: Vec<u32> = (0..30).collect();
+    let schedule = choice.build(&operator, &circle(30), &placement).unwrap();
+    let options = Options {
+        products: Products::Own,
+        ..Options::default()
+    };
+    assert!(lower(&schedule, &options, None).is_ok());
 }
 
 #[test]
