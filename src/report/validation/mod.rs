@@ -24,6 +24,7 @@ pub fn sections(found: &Validation) -> Vec<Section> {
         models::choices(found),
         speed::gains(found),
         speed::strategies(found),
+        speed::fusions(found),
         speed::hybrids(found),
         speed::peers(found),
         speed::overlap(found),

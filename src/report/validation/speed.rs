@@ -36,6 +36,15 @@ pub(super) fn strategies(found: &Validation) -> Section {
     )
 }
 
+pub(super) fn fusions(found: &Validation) -> Section {
+    table(
+        "fusions",
+        "Fusions over InterDecom",
+        "With Duet's own products: the fusion and setting that were measured as the fastest, and those that the simulator takes for it, over the setting of InterDecom that was measured as its fastest, by ranks and the GPUs that they share; geometric means over groups.",
+        &found.speed.fusions,
+    )
+}
+
 fn table(key: &'static str, title: &'static str, words: &'static str, gains: &[Gain]) -> Section {
     let mut section = Section::new(key, title, words, COLUMNS);
     for gain in gains {

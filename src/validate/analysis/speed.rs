@@ -2,7 +2,7 @@
 
 use super::{Entry, Group, choices};
 use crate::experiment::analysis::statistics::geomean;
-use crate::gpu::plan::{Library, Path};
+use crate::gpu::plan::{Library, Path, Products};
 use crate::operator::Kind;
 use crate::validate::key::{self, Reference};
 
@@ -13,7 +13,7 @@ pub struct Gain {
     /// `chosen by the simulator`, `fastest measured`, the two of m ≥ 1024 alone, or a strategy without
     /// its number of pieces.
     pub of: String,
-    /// `copy engine, then GEMM` or `NCCL, then GEMM`.
+    /// `copy engine, then GEMM`, `NCCL, then GEMM` or `InterDecom`.
     pub over: &'static str,
     pub groups: usize,
     /// Groups in which it is faster.
@@ -44,6 +44,8 @@ pub struct Speed {
     /// The same by strategy, over copy engine, then GEMM: its fastest setting in each group.
     pub strategies: Vec<Gain>,
     pub hybrids: Vec<Hybrid>,
+    /// Fusions by Duet's own products over InterDecom, whatever shares a GPU, by numbers of ranks.
+    pub fusions: Vec<Gain>,
 }
 
 /// Rows from which on speed-ups have entries of their own.
@@ -60,6 +62,7 @@ struct Pair {
 
 const COPIES: &str = "copy engine, then GEMM";
 const NCCL: &str = "NCCL, then GEMM";
+const INTERDECOM: &str = "InterDecom";
 
 /// Speed-ups of groups whose ranks have a GPU each.
 pub fn speed(groups: &[Group<'_>]) -> Speed {
@@ -106,7 +109,43 @@ pub fn speed(groups: &[Group<'_>]) -> Speed {
         gains: gains(&pairs),
         strategies: gains(&by_strategy),
         hybrids: hybrids(&alone),
+        fusions: gains(&fusions(groups)),
     }
+}
+
+/// Fusions over the setting of InterDecom that was measured as its fastest: their own fastest, and the one
+/// that the simulator takes for it; both by Duet's own products.
+fn fusions(groups: &[Group<'_>]) -> Vec<Pair> {
+    let mut pairs = Vec::new();
+    let own =
+        |group: &&Group<'_>| group.key.path == Path::P2p && group.key.products == Products::Own;
+    for group in groups.iter().filter(own) {
+        let named = |name: &'static str| {
+            (group.entries.iter()).filter(move |entry| entry.strategy().starts_with(name))
+        };
+        let least = |time: fn(&Entry<'_>) -> Option<f64>, name| {
+            named(name).min_by(|a, b| {
+                let key = |entry| time(entry).unwrap_or(f64::INFINITY);
+                key(a).total_cmp(&key(b))
+            })
+        };
+        let measured: fn(&Entry<'_>) -> Option<f64> = |entry| Some(entry.seconds);
+        let Some(baseline) = least(measured, "interdecom") else {
+            continue;
+        };
+        let ranks = format!("{} ranks on {}", group.key.operator.tp, group.key.gpus());
+        let simulated: fn(&Entry<'_>) -> Option<f64> = |entry| entry.simulated();
+        let chosen = least(simulated, "fusion").filter(|entry| entry.simulated().is_some());
+        let of = [
+            ("fastest measured", least(measured, "fusion")),
+            ("chosen by the simulator", chosen),
+        ];
+        for (of, entry) in of {
+            let of = format!("fusion, {of}, {ranks}");
+            pairs.extend(entry.map(|entry| pair(group, &of, INTERDECOM, baseline, entry)));
+        }
+    }
+    pairs
 }
 
 /// What speed-ups are held against, where it was measured.

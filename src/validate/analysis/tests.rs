@@ -276,6 +276,44 @@ fn speed_ups_and_efficiencies_follow_from_the_references() {
 }
 
 #[test]
+fn fusions_by_own_products_are_held_against_interdecoms_best_setting() {
+    let groups = [
+        ("ag-gemm/1024x4096x4096/bf16/2on2/p2p/stream:duet", 1.0),
+        ("ag-gemm/2048x4096x4096/bf16/2on2/p2p/stream:duet", 2.0),
+        ("ag-gemm/1024x4096x4096/bf16/4on2/p2p/stream:duet", 3.0),
+        // Other products, another path.
+        ("ag-gemm/1024x4096x4096/bf16/2on2/p2p/stream", 1.0),
+        (
+            "ag-gemm/1024x4096x4096/bf16/2on2/host:2MiB/stream:duet",
+            1.0,
+        ),
+    ];
+    // Measured, and predicted over measured: the simulator takes the second fusion for the fastest.
+    let subjects = [
+        ("interdecom:d=2,comm=direct", 120.0, 1.0),
+        ("interdecom:d=4,comm=direct", 110.0, 1.2),
+        ("fusion-alltoall", 100.0, 1.0),
+        ("fusion-alltoall:chunks=2", 105.0, 0.9),
+    ];
+    let found = analysed(&tables(&groups, &subjects));
+    let gains: Vec<(&str, usize, f64)> = (found.speed.fusions.iter())
+        .map(|gain| (gain.of.as_str(), gain.groups, gain.measured))
+        .collect();
+    let [best, chosen] = [110.0 / 100.0, 110.0 / 105.0];
+    let expected = [
+        ("fusion, fastest measured, 2 ranks on 2", 2, best),
+        ("fusion, chosen by the simulator, 2 ranks on 2", 2, chosen),
+        ("fusion, fastest measured, 4 ranks on 2", 1, best),
+        ("fusion, chosen by the simulator, 4 ranks on 2", 1, chosen),
+    ];
+    assert_eq!(gains.len(), expected.len(), "{gains:?}");
+    for ((of, groups, gain), (name, count, value)) in gains.into_iter().zip(expected) {
+        assert_eq!((of, groups), (name, count));
+        near(gain, value);
+    }
+}
+
+#[test]
 fn a_hybrid_is_held_against_the_better_single_path() {
     let groups = [
         ("ag-gemm/1024x4096x4096/bf16/2on2/p2p/stream", 1.0),
