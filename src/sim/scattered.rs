@@ -194,15 +194,35 @@ impl Engine<'_> {
     }
 
     /// All members of a collective have their SMs; `cost` is its own by itself.
-    pub fn races(&mut self, id: CollectiveId, task: u32, cost: &Cost) {
+    pub fn races(
+        &mut self,
+        id: CollectiveId,
+        task: u32,
+        cost: &Cost,
+        now: f64,
+    ) -> Result<(), SimError> {
         let Some(turns) = self.scattered.all.get(&(id.index() as u32)) else {
-            return;
+            return Ok(());
         };
+        let racing = turns.racing.clone();
         let p = self.costs.device(self.costs.gpu(task)).scatter.first;
-        let time = cost.alpha + cost.work / self.alone(cost.bound);
-        for &gemm in &turns.racing {
-            self.scattered.later.insert(gemm, (p.unwrap_or(0.0), time));
+        let (p, time) = (
+            p.unwrap_or(0.0),
+            cost.alpha + cost.work / self.alone(cost.bound),
+        );
+        for gemm in racing {
+            let Some(&flow) = self.kernels.flows.get(&gemm) else {
+                self.scattered.later.insert(gemm, (p, time));
+                continue;
+            };
+            // It multiplies already.
+            let (more, left) = (p * self.waves(gemm, time)?, self.fluid.left(flow, now));
+            let takes = left / self.fluid.rate(flow) + more;
+            if more > 0.0 && takes.is_finite() && takes > 0.0 {
+                self.rebound(flow, left / takes);
+            }
         }
+        Ok(())
     }
 
     /// The cost of a task whose own is this: of a collective in turns, or of a GEMM that ends later.

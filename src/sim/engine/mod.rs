@@ -431,7 +431,7 @@ impl<'a> Engine<'a> {
             return Ok(());
         }
         let cost = self.costs.collective(collective, &mut self.usages)?;
-        self.races(id, first, &cost);
+        self.races(id, first, &cost, now)?;
         self.begin(first, cost.alpha, now)
     }
 
