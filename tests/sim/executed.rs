@@ -326,6 +326,55 @@ fn tiles_that_are_stored_on_the_other_gpu_travel_beside_the_product() {
     }
 }
 
+/// Slab after slab, from the moment on at which the kernel may begin, with B bytes each and in flight on every SM
+/// 32 · 8 of the 1024 · 4 accesses of a block that copies:
+///
+/// ```text
+/// end of slab i = open + (i + 1) · (start of a copy by SMs + latency + B / min(link, SMs · 32·8/(1024·4) · rate of a block))
+/// ```
+#[test]
+fn a_kernel_brings_its_rows_slab_after_slab_as_it_begins() {
+    let topology = machine(|_| {});
+    let device = topology.device(0);
+    let operator = Operator::gemm(Kind::AgGemm, 512, 16384, 8192, 2, DType::Bf16).unwrap();
+    let run = |text: &str| {
+        let choice = strategy::parse(text).unwrap();
+        let schedule = choice.build(&operator, &topology, &[0, 1]).unwrap();
+        let how = Executed {
+            lowered: lowered::Options {
+                fuse: true,
+                ..lowered::Options::default()
+            },
+            ..Executed::default()
+        };
+        let timeline = executed(&schedule, &topology, &how).unwrap();
+        let transfers = (0..schedule.tasks.len()).filter(|&t| {
+            let task = &schedule.tasks[t];
+            task.rank.0 == 0 && matches!(task.work, duet::schedule::Work::Transfer { .. })
+        });
+        let spans: Vec<_> = transfers.map(|t| timeline.spans[t]).collect();
+        (spans, timeline.makespan)
+    };
+    let rate = f64::min(
+        400.0 * GB * device.sm_copy_efficiency,
+        device.sm_copy.get() * f64::from(device.sms) / 16.0,
+    );
+    for slabs in [1, 4] {
+        let bytes = f64::from(256 * 8192 * 2 / slabs);
+        let each = device.costs.sm_copy_start.get() + 0.5 * US + bytes / rate;
+        let (spans, makespan) = run(&format!("fusion-alltoall:slabs={slabs},mover=loader"));
+        assert_eq!(spans.len(), slabs as usize);
+        let open = spans[0].start;
+        assert!(open >= device.costs.kernel_start.get());
+        for (i, span) in spans.iter().enumerate() {
+            assert_close(span.end - open, (i + 1) as f64 * each, 1e-6);
+        }
+        // The kernel is not over before they are, and a copy engine begins later.
+        assert!(spans.last().unwrap().end < makespan);
+        assert!(slabs == 1 || makespan < run("fusion-alltoall:mover=loader").1);
+    }
+}
+
 /// What an epilogue cannot do is an error of the simulation, and stores within a GPU take nothing.
 #[test]
 fn epilogues_are_simulated_where_there_are_some() {

@@ -139,7 +139,8 @@ impl<'a> Costs<'a> {
         for gpu in ends.into_iter().flatten() {
             self.machine.use_memory(gpu, 1.0, usages);
         }
-        if mover == Mover::CopyEngine {
+        // What slows a product beside a copy is taken to be the copy's traffic, whose SMs are no others'.
+        if matches!(mover, Mover::CopyEngine | Mover::Loader) {
             self.machine.use_beside(ends, usages);
         }
         Cost {
