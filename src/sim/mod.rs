@@ -38,6 +38,7 @@ mod slabs;
 mod staging;
 mod stored;
 mod sums;
+mod tiles;
 mod waits;
 
 pub use executed::{Executed, executed, sms};

@@ -125,18 +125,6 @@ impl Engine<'_> {
         }
     }
 
-    /// Whether two steps waited for the end of the same task, all members of a collective being one.
-    fn same_end(&self, one: u32, other: u32) -> bool {
-        let of = |step: u32| match self.spans[step as usize].cause {
-            Cause::Task(task) => match self.schedule.tasks[task.index()].work {
-                Work::Collective(id) => Some((true, id.index())),
-                _ => Some((false, task.index())),
-            },
-            _ => None,
-        };
-        of(one).is_some() && of(one) == of(other)
-    }
-
     /// A GEMM begins whose first and last blocks, so many, do and do not find a place beside the collectives
     /// on its GPU: whether one of them might have come second. Both take their mean times then.
     pub fn comes_with(&mut self, task: u32, blocks: (u32, u32)) -> Result<bool, SimError> {
