@@ -96,6 +96,14 @@ __device__ void note_tile(u64 *trace, u32 at, u32 m0, u32 n0)
 #endif
 }
 
+// Clocks of the SM, for differences.
+__device__ u32 clocks()
+{
+    u32 value;
+    asm volatile("mov.u32 %0, %%clock;" : "=r"(value)::"memory");
+    return value;
+}
+
 // Waits for all that the rows of a band need; for one thread.
 __device__ void band_await(const Gate &gate, const Band &band)
 {
@@ -125,15 +133,16 @@ struct Waits {
     }
 };
 
-// Counts a piece of work on a band, whose stores have been made; for one thread.
+// Counts a piece of work on a band, whose stores have been made; for one thread. Who counts tells this GPU, and
+// the last to count, who has been told by all, tells the others: one fence for all GPUs, which takes microseconds.
 __device__ void band_count(const Gate &gate, const Band &band)
 {
-    __threadfence_system();
     for (u32 i = band.done; i < gate.completions; i++) {
         const Completion completion = gate.completed[i];
-        if (atomicAdd(completion.done, 1u) + 1u == completion.total) {
+        u32 before;
+        asm volatile("atom.add.acq_rel.gpu.global.u32 %0, [%1], 1;" : "=r"(before) : "l"(completion.done) : "memory");
+        if (before + 1u == completion.total) {
             *(volatile u32 *)completion.done = 0u;
-            __threadfence_system();
             release(completion.flag, wanted(gate.epoch, gate.base + completion.offset));
         }
     }
@@ -224,11 +233,13 @@ template <typename Meet> __device__ void fetch(const Gate &gate, u32 thread, u32
 
 // Rows of C that go to one place.
 struct alignas(128) Part {
-    u64 map[16]; // the place as the tensor copy engine sees it, where there is one
+    u64 map[16];  // the place as the tensor copy engine sees it, where there is one
+    u64 here[16]; // where they may lie on their way to another GPU, likewise
     u16 *start;
     u64 ld;
     u32 first_row, rows;
-    u32 adds; // whether they are added to what the place holds, by kernels that ACCUMULATE
+    u32 adds;   // whether they are added to what the place holds, by kernels that ACCUMULATE
+    u32 leaves; // whether the place is on another GPU
 };
 
 // The part that row `y` belongs to, of those that a band touches; null outside.

@@ -350,8 +350,12 @@ extern "C" __global__ void __launch_bounds__(threads, BLOCKS) gemm(const __grid_
 #endif
         if (gemm.gate.completions > 0) {
             __syncthreads();
-            if (threadIdx.x == 0)
+            if (threadIdx.x == 0) {
+                // What was stored may be another GPU's.
+                if (gemm.parts)
+                    __threadfence_system();
                 band_count(gemm.gate, band);
+            }
         }
     }
 }

@@ -14,7 +14,7 @@
 // one still leaves. Blocks stay and take tile after tile. No tile depends on another.
 //
 // Given when compiled: ELEMENT ("bf16", "f16"), CONVERT (its pair conversion), TILE_N, STAGES, CLUSTER_M,
-// CLUSTER_N, ACROSS_A, ACROSS_B, ACCUMULATE; TRACE where the moments of tiles are to be noted.
+// CLUSTER_N, ACROSS_A, ACROSS_B, ACCUMULATE, PACE (see `leave`); TRACE where the moments of tiles are to be noted.
 
 #include "hopper.cuh"
 #include "gemm.cuh"
@@ -23,6 +23,8 @@ const u32 tile_m = 128, tile_n = TILE_N, tile_k = 64;
 const u32 a_bytes = tile_m * tile_k * 2, b_bytes = tile_n * tile_k * 2, stage_bytes = a_bytes + b_bytes;
 // 64 columns of C of one group.
 const u32 piece_bytes = 64 * 64 * 2, pieces = tile_n / 64;
+// The pieces of a tile that still lie in shared memory when the last is finished.
+const u32 held = pieces < 2 ? pieces : 2;
 const u32 cluster = CLUSTER_M * CLUSTER_N;
 // Blocks that one block shares loads with, itself included.
 const u32 partners = CLUSTER_M + CLUSTER_N - 1;
@@ -39,11 +41,13 @@ struct Gemm {
 
 // Shared memory, from a multiple of 1024 bytes on.
 struct Layout {
-    u32 stages, pieces, full, empty, ready, adds;
+    u32 stages, pieces, full, empty, ready, bounced, adds;
 
     __device__ u32 stage(u32 i) const { return stages + i * stage_bytes; }
     __device__ u32 piece(u32 group, u32 half) const { return pieces + (group * 2 + half) * piece_bytes; }
     __device__ u32 ready_of(u32 group, u32 half) const { return ready + (group * 2 + half) * 8; }
+    // A piece is back from memory.
+    __device__ u32 bounced_of(u32 group) const { return bounced + group * 8; }
     // Whether a piece is added to what is there; told with `ready_of`.
     __device__ u32 adds_of(u32 group, u32 half) const { return adds + (group * 2 + half) * 4; }
 };
@@ -56,7 +60,8 @@ __device__ Layout layout(const void *start)
     at.full = at.pieces + 4 * piece_bytes;
     at.empty = at.full + STAGES * 8;
     at.ready = at.empty + STAGES * 8;
-    at.adds = at.ready + 4 * 8;
+    at.bounced = at.ready + 4 * 8;
+    at.adds = at.bounced + 2 * 8;
     return at;
 }
 
@@ -240,16 +245,81 @@ __device__ void store_rows(u32 piece, u16 *start, u64 ld, int rows, int y, u32 x
     proxy_fence_shared();
 }
 
-// One warp: a piece to where its rows go.
-__device__ void store_piece(const CUtensorMap *map, u16 *start, u64 ld, int rows, u32 n, u32 from, u32 x, int y)
+// One warp: a piece to where its rows go; whether by ordinary stores.
+__device__ bool store_piece(const CUtensorMap *map, u16 *start, u64 ld, int rows, u32 n, u32 from, u32 x, int y)
 {
     if (x >= n || y >= rows || y + 64 <= 0)
-        return;
+        return false;
     const u32 columns = min(n - x, 64u);
-    if (columns % 8 != 0 || y < 0)
+    if (columns % 8 != 0 || y < 0) {
         store_rows(from, start, ld, rows, y, x, columns);
-    else if (threadIdx.x % 32 == 0)
+        return true;
+    }
+    if (threadIdx.x % 32 == 0)
         tensor_store(map, x, y, from);
+    return false;
+}
+
+// The same to a part, which may be another GPU's: ordinary stores are made for all GPUs.
+__device__ void store_apart(const CUtensorMap *map, u16 *start, u64 ld, int rows, u32 n, u32 from, u32 x, int y)
+{
+    if (store_piece(map, start, ld, rows, n, from, x, y)) {
+        __threadfence_system();
+        __syncwarp();
+    }
+}
+
+// The part on another GPU that all of the 64 rows of a group in a tile belong to, if there is one.
+__device__ const Part *leaving_of(const Gemm &gemm, const Band &band, const Part *home, int y)
+{
+    if (ACCUMULATE)
+        return home && home->leaves ? home : nullptr;
+    if (gemm.parts)
+        for (const Part *part = gemm.parts + band.part; part < gemm.parts + band.part + band.parts; part++) {
+            const int first = part->first_row, end = first + part->rows;
+            if (part->leaves && y >= first && y < end && (y + 64 <= end || end == gemm.m))
+                return part;
+        }
+    return nullptr;
+}
+
+// Whether the copy engine stores a piece of C from column `x` on.
+__device__ bool by_engine(const Gemm &gemm, u32 x) { return x < gemm.n && (x + 64 <= gemm.n || gemm.n % 8 == 0); }
+
+// One warp: stores the pieces of a tile on another GPU while the next tile is computed. The last ones, from
+// half `half` on, lie in shared memory, the others were moved to memory of this GPU. All SMs together fill the
+// link, and a copy engine that waits for it loads nothing either: one piece follows another after a share of
+// the `time` [clocks] that the next tile takes, PACE percent for all of them.
+__device__ void leave(const Gemm &gemm, const Layout &at, const Part &part, u32 group, u32 half, u32 x, int y, u32 time,
+                      u32 &bounces)
+{
+    const bool leader = threadIdx.x % 32 == 0;
+    const u32 each = (u64)time * PACE / (100 * pieces);
+    // Not all SMs at once.
+    u32 due = clocks() + each / 16 * ((blockIdx.x * 2 + group) % 16);
+    y -= (int)part.first_row;
+#pragma unroll 1
+    for (u32 i = 0; i < pieces; i++, due += each) {
+        const u32 piece = i < held ? pieces - held + i : i - held, place = at.piece(group, (half + i) % 2);
+        const u32 to_x = x + piece * 64;
+        if (leader && i >= held && by_engine(gemm, to_x)) {
+            if (i == held)
+                stores_done_but<held>();
+            stores_read();
+            proxy_fence();
+            barrier_expect(at.bounced_of(group), piece_bytes);
+            tensor_load(place, (const CUtensorMap *)part.here, to_x, y, at.bounced_of(group));
+            barrier_wait(at.bounced_of(group), bounces++ % 2);
+        }
+        if (leader)
+            while ((int)(clocks() - due) < 0)
+                __nanosleep(100);
+        __syncwarp();
+        if (i < held || by_engine(gemm, to_x))
+            store_apart((const CUtensorMap *)part.map, part.start, part.ld, part.rows, gemm.n, place, to_x, y);
+        if (leader)
+            stores_commit();
+    }
 }
 
 // One warp: moves the finished pieces of a group to memory and says so.
@@ -259,7 +329,8 @@ __device__ void store(const Gemm &gemm, const Layout &at, u32 rank, u32 group)
     const u32 rank_m = rank % CLUSTER_M, rank_n = rank / CLUSTER_M;
     int x = 0, y = 0;
     Band order = {};
-    const Part *home = nullptr;
+    const Part *home = nullptr, *leaving = nullptr;
+    u32 since = clocks(), bounces = 0; // since the last tile was finished
     Course course(gemm.gate, bands_of(gemm), columns_of(gemm), gemm.group);
     auto find = [&](const Walk &walk) {
         const Place place = course.place(walk.at);
@@ -269,6 +340,7 @@ __device__ void store(const Gemm &gemm, const Layout &at, u32 rank, u32 group)
         x = (place.column * CLUSTER_N + rank_n) * tile_n;
         y = (order.index * CLUSTER_M + rank_m) * tile_m + group * 64;
         home = home_of(gemm, order, y);
+        leaving = leaving_of(gemm, order, home, y);
     };
     Walk walk(gemm);
     if (walk.at >= walk.end)
@@ -290,6 +362,7 @@ __device__ void store(const Gemm &gemm, const Layout &at, u32 rank, u32 group)
         const u32 to_x = x + piece * 64;
         const int to_y = y;
         const Band here = order;
+        const Part *leaves = leaving;
 #ifdef TRACE
         const u32 traced = walk.at * cluster + rank;
 #endif
@@ -304,7 +377,7 @@ __device__ void store(const Gemm &gemm, const Layout &at, u32 rank, u32 group)
             prepare(gemm, at, home, group, turn % 2, x + turn % pieces * 64, y);
         };
         // What the next tile is added to may not be there yet, and others may wait for this one.
-        const bool later = ACCUMULATE && last;
+        const bool later = last && (ACCUMULATE || leaves);
         if (last && !later)
             advance();
         if (leader && walk.at < walk.end && !later)
@@ -313,17 +386,29 @@ __device__ void store(const Gemm &gemm, const Layout &at, u32 rank, u32 group)
         const u32 from = at.piece(group, half);
         auto store_to = [&](const Part &part) {
             const CUtensorMap *map = (const CUtensorMap *)part.map;
-            store_piece(map, part.start, part.ld, part.rows, gemm.n, from, to_x, to_y - (int)part.first_row);
+            store_apart(map, part.start, part.ld, part.rows, gemm.n, from, to_x, to_y - (int)part.first_row);
         };
-        if (ACCUMULATE && home)
+        if (leaves && piece + held >= pieces) {
+            // Below.
+        } else if (leaves && by_engine(gemm, to_x)) {
+            if (leader)
+                tensor_store((const CUtensorMap *)leaves->here, to_x, to_y - (int)leaves->first_row, from);
+        } else if (ACCUMULATE && home)
             store_to(*home);
         else if (!ACCUMULATE && gemm.parts)
             for (u32 i = here.part; i < here.part + here.parts; i++)
                 store_to(gemm.parts[i]);
         else if (!gemm.parts)
             store_piece(&gemm.c, gemm.out, gemm.out_ld, gemm.m, gemm.n, from, to_x, to_y);
-        if (leader) {
+        if (leader)
             stores_commit();
+        if (last) {
+            const u32 end = clocks(), next = walk.at + walk.step < walk.end ? end - since : 0;
+            since = end;
+            if (leaves)
+                leave(gemm, at, *leaves, group, (turn - held) % 2, to_x - piece * 64, to_y, next, bounces);
+        }
+        if (leader) {
 #ifdef TRACE
             if (last) {
                 stores_done();
@@ -466,6 +551,8 @@ extern "C" __global__ void __cluster_dims__(CLUSTER_M *CLUSTER_N, 1, 1) __launch
         }
         for (u32 i = 0; i < 4; i++)
             barrier_init(at.ready + i * 8, 1);
+        for (u32 i = 0; i < 2; i++)
+            barrier_init(at.bounced + i * 8, 1);
         barrier_init_fence();
         tensor_prefetch(&gemm.a);
         tensor_prefetch(&gemm.b);
@@ -477,7 +564,7 @@ extern "C" __global__ void __cluster_dims__(CLUSTER_M *CLUSTER_N, 1, 1) __launch
         __syncthreads();
     const u32 warp = threadIdx.x / 32;
     if (warp < 4) {
-        registers_shrink<56>();
+        registers_shrink<72>();
         if (threadIdx.x == 0)
             load(gemm, at, rank);
         else if (warp == 1 || warp == 2)
@@ -485,7 +572,7 @@ extern "C" __global__ void __cluster_dims__(CLUSTER_M *CLUSTER_N, 1, 1) __launch
         else if (warp == 3 && !ACCUMULATE)
             fetch(gemm.gate, threadIdx.x % 32, 32, [] { __syncwarp(); });
     } else {
-        registers_grow<224>();
+        registers_grow<216>();
         multiply(gemm, at, rank, warp / 4 - 1);
     }
     // Nobody leaves while a partner may still write to its memory.

@@ -122,6 +122,11 @@ __device__ void tensor_store(const CUtensorMap *map, int x, int y, u32 from)
 __device__ void stores_commit() { asm volatile("cp.async.bulk.commit_group;" ::: "memory"); }
 // Shared memory of all stores of this thread may be written again.
 __device__ void stores_read() { asm volatile("cp.async.bulk.wait_group.read 0;" ::: "memory"); }
+// All stores of this thread but those of the last `but` groups have been made.
+template <int but> __device__ void stores_done_but()
+{
+    asm volatile("cp.async.bulk.wait_group %0;" ::"n"(but) : "memory");
+}
 // All stores of this thread have been made.
 __device__ void stores_done() { asm volatile("cp.async.bulk.wait_group 0;" ::: "memory"); }
 

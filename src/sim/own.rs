@@ -43,6 +43,8 @@ pub struct Tiling {
     pub find: fn(&Fused<'_>, Option<usize>) -> Option<Tiled>,
     /// The number of the only tile, as `find` counts them.
     pub tile: Option<usize>,
+    /// Of the time of a wave: over how much the stores of the one before are spread that leave for another GPU.
+    pub pace: f64,
 }
 
 impl fmt::Debug for Tiling {

@@ -3,10 +3,11 @@
 //! The tiles of a group are stored on another GPU as they are computed. Their bytes flow over the links from the
 //! end of the group's first wave on, beside whatever is computed then. With d the time at which the group's
 //! last tile is done, C_w the bytes of a wave, at most all, B the rate of stores by SMs over the links with
-//! nobody else there, and L their latency,
+//! nobody else there, L their latency, w the time of a wave, and p the share of it over which the kernel spreads its
+//! stores, 0 where no tile follows on these SMs or kernels are not known,
 //!
 //! ```text
-//! end = max(end of the flow, d + L + C_w / B)
+//! end = max(end of the flow, d + L + max(C_w / B, p w))
 //! ```
 //!
 //! Nobody hands the transfer over or waits for it to begin; who waits for its end is told by the kernel. Within
@@ -145,9 +146,14 @@ impl Engine<'_> {
         };
         let shape = self.costs.gemm_shape(group.0).unwrap_or_default();
         let products: f64 = shape.iter().map(|&size| size as f64).product();
-        let share = match self.schedule.task(group).launch {
+        let launch = self.schedule.task(group).launch;
+        let share = match launch {
             Some(launch) if products > 0.0 => self.kernels.of_wave(launch) / products,
             _ => 1.0,
+        };
+        let spread = match (launch, self.next_in_launch(group.0), self.options.tiling) {
+            (Some(launch), Some(_), Some(tiling)) => tiling.pace * self.kernels.wave(launch),
+            _ => 0.0,
         };
         let bytes = self.schedule.bytes(&from) as f64 * share.min(1.0);
         let links = self.costs.machine.recent_links(src);
@@ -156,7 +162,7 @@ impl Engine<'_> {
             (links.iter().map(|&link| graph[link].bandwidth.get())).fold(f64::INFINITY, f64::min);
         let device = self.costs.device(self.costs.gpu(transfer));
         let rate = narrowest * device.sm_copy_efficiency;
-        Ok(latency + bytes / rate)
+        Ok(latency + f64::max(bytes / rate, spread))
     }
 
     /// Whether a step is a transfer by an epilogue.

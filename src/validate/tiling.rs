@@ -13,6 +13,7 @@ pub fn tiling(products: Products, tile: Option<Tile>) -> Option<Tiling> {
         Products::Own => Some(Tiling {
             find: tiled,
             tile: tile.and_then(number),
+            pace: Tile::PACE,
         }),
         Products::Library => None,
     }

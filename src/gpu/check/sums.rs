@@ -68,6 +68,7 @@ fn one(bench: &Bench, tile: Tile, dtype: DType, n: u64, epoch: u32) -> Result<f6
                     rows: extent(i),
                     to: rows(if adds(i) { c } else { PLACE }, i)?,
                     ld,
+                    here: None,
                     adds: adds(i),
                 })
             })

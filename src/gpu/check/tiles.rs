@@ -247,6 +247,7 @@ pub fn parted(bench: &Bench) -> Result<String, GpuError> {
                             rows: Extent::new(i * chunk, chunk),
                             to: part(i)?,
                             ld,
+                            here: None,
                             adds: false,
                         })
                     })

@@ -251,8 +251,8 @@ impl Run<'_> {
         parity: u64,
     ) -> Result<Vec<Part>, GpuError> {
         let size = self.plan.dtype.size();
-        // Rows, their place, and whether they are added to what it holds.
-        let mut places: Vec<(Extent, Area, bool)> = Vec::new();
+        // Rows, their place, whether they are added to what it holds, and where they may lie on the way.
+        let mut places: Vec<(Extent, Area, bool, Option<Area>)> = Vec::new();
         for (step, rows) in steps(at, joined) {
             if let What::Gated {
                 out,
@@ -269,27 +269,39 @@ impl Run<'_> {
                         ..*out
                     };
                     let start = rows.start + group.rows.start;
+                    let rows = Extent::new(start, group.rows.len);
                     let to = group.to.unwrap_or(here);
-                    (Extent::new(start, group.rows.len), to, *accumulate)
+                    (rows, to, *accumulate, group.to.map(|_| here))
                 }));
             }
         }
         places.sort_by_key(|(rows, ..)| rows.start);
         // Rows that follow one another there as here are one part.
-        places.dedup_by(|(next, to, adds), (rows, area, added)| {
-            let end = area.at + u64::from(area.rows) * u64::from(area.ld) * size;
-            let follows = (to.gpu, to.at, to.ld, *adds) == (area.gpu, end, area.ld, *added);
+        places.dedup_by(|(next, to, adds, from), (rows, area, added, first)| {
+            let end = |area: &Area| area.at + u64::from(area.rows) * u64::from(area.ld) * size;
+            let behind =
+                |to: &Area, area: &Area| (to.gpu, to.at, to.ld) == (area.gpu, end(area), area.ld);
+            let both = match (&*from, &*first) {
+                (Some(from), Some(first)) => behind(from, first),
+                (from, first) => from.is_none() && first.is_none(),
+            };
+            let follows = behind(to, area) && adds == added && both;
             if follows {
                 rows.len += next.len;
                 area.rows += to.rows;
+                if let Some(area) = first {
+                    area.rows += to.rows;
+                }
             }
             follows
         });
-        let part = |(rows, to, adds): (Extent, Area, bool)| {
+        let part = |(rows, to, adds, here): (Extent, Area, bool, Option<Area>)| {
+            let region = |area: Area| Ok((self.region(&area, parity)?, area.ld.into()));
             Ok(Part {
                 rows,
                 to: self.region(&to, parity)?,
                 ld: to.ld.into(),
+                here: here.map(region).transpose()?,
                 adds,
             })
         };

@@ -39,6 +39,8 @@ pub struct Part {
     pub to: Region,
     /// Elements from row to row.
     pub ld: u64,
+    /// Where they may lie on the way, and its elements from row to row, if the place is on another GPU.
+    pub here: Option<(Region, u64)>,
     /// Whether they are added to what is there, by kernels that accumulate; these take parts that begin with
     /// a multiple of [`PIECE`] rows.
     pub adds: bool,
@@ -63,7 +65,7 @@ pub struct Beside<'a> {
 pub const MOMENTS: u64 = 64;
 
 /// Bytes of `struct Part`.
-const PART: usize = 256;
+const PART: usize = 384;
 
 impl Tiles {
     /// Enqueues a product by the kernel of `tile`, which is loaded for what is asked.
@@ -163,21 +165,24 @@ impl Tiles {
             let start = part
                 .to
                 .matrix("a part of C", shape, part.ld, problem.dtype.size())?;
-            let mut words = match tile.family {
+            let map = |(start, ld)| match tile.family {
                 Family::Sm90 => {
                     let boxes = Boxes {
-                        start: part.to,
+                        start,
                         shape,
-                        ld: part.ld,
+                        ld,
                         dtype: problem.dtype,
                         rows: 64,
                     };
-                    boxes.encode(&self.gpu, "a part of C")?.to_vec()
+                    boxes.encode(&self.gpu, "a part of C")
                 }
-                Family::Sm80 => vec![0; 16],
+                Family::Sm80 => Ok([0; 16]),
             };
+            let mut words = map((part.to, part.ld))?.to_vec();
+            words.extend(part.here.map_or(Ok([0; 16]), map)?);
             let rows = u64::from(part.rows.start) | u64::from(part.rows.len) << 32;
-            words.extend([start, part.ld, rows, u64::from(part.adds)]);
+            let flags = u64::from(part.adds) | u64::from(part.here.is_some()) << 32;
+            words.extend([start, part.ld, rows, flags]);
             words.resize(PART / 8, 0);
             table.extend(words.iter().flat_map(|word| word.to_le_bytes()));
         }

@@ -9,6 +9,10 @@ use crate::schedule::lowered;
 
 /// Depth of a stage in elements of k.
 const DEPTH: u64 = 64;
+/// Of the time of a tile: over how much the stores of the one before are spread that leaves for another GPU
+/// \[percent\].
+const PACE: u32 = 60;
+
 /// The tensor cores that a kernel is written for.
 #[derive(Copy, Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Family {
@@ -105,6 +109,9 @@ impl Does {
 }
 
 impl Tile {
+    /// Of the time of a wave: what the tiles of the one before take at least to leave for another GPU.
+    pub const PACE: f64 = PACE as f64 / 100.0;
+
     /// A multiple of the rows of every kernel's bands.
     pub const BANDS: u32 = lowered::BAND;
 
@@ -180,7 +187,7 @@ impl Tile {
         let stages = self.stages * (self.rows + self.cols) * DEPTH as u32 * 2;
         match self.family {
             // Four pieces of C of 64 × 64, the barriers, a word for each piece, and what aligns it all.
-            Family::Sm90 => stages + 4 * 64 * 64 * 2 + 1024 + 16 * self.stages + 32 + 16,
+            Family::Sm90 => stages + 4 * 64 * 64 * 2 + 1024 + 16 * self.stages + 32 + 16 + 16,
             Family::Sm80 => stages,
         }
     }
@@ -227,6 +234,7 @@ impl Tile {
             ("ACROSS_A", 0),
             ("ACROSS_B", 1),
             ("ACCUMULATE", u32::from(does.accumulate)),
+            ("PACE", PACE),
         ];
         let texts = [("ELEMENT", element), ("CONVERT", convert)];
         let texts = texts.map(|(name, value)| format!("-D{name}=\"{value}\""));

@@ -111,7 +111,7 @@ impl Costs<'_> {
         (sums, stores): (&Sums, &Stores),
         (gpu, sms): (u32, u32),
     ) -> Option<Tiled> {
-        let Tiling { find, tile } = self.options.tiling?;
+        let Tiling { find, tile, .. } = self.options.tiling?;
         let (mut rows, mut shape): (Vec<Rows>, [u64; 3]) = Default::default();
         for &task in tasks {
             let [m, n, k] = self.gemm_shape(task)?;
@@ -142,7 +142,7 @@ impl Costs<'_> {
 
     /// The time of a product that is a kernel of its own on so many SMs.
     fn product_time(&self, gpu: u32, shape: [u64; 3], sms: u32) -> Result<GemmTime, SimError> {
-        let tiled = self.options.tiling.and_then(|Tiling { find, tile }| {
+        let tiled = self.options.tiling.and_then(|Tiling { find, tile, .. }| {
             let rows = Rows {
                 rows: shape[0],
                 waits: false,

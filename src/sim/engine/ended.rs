@@ -170,7 +170,7 @@ impl Engine<'_> {
     }
 
     /// The next task in the lane, if it is of the same fused kernel.
-    fn next_in_launch(&self, task: u32) -> Option<u32> {
+    pub(in crate::sim) fn next_in_launch(&self, task: u32) -> Option<u32> {
         let launch = self.schedule.tasks[task as usize].launch?;
         let next = self.graph.next_in_lane[task as usize];
         let after = self.schedule.tasks.get(next as usize)?;
