@@ -14,7 +14,7 @@ use super::output::{Format, OutputArgs, read_text, write_file};
 use crate::calibrate::machine::book::Book;
 use crate::calibrate::machine::difference::{Difference, compare};
 use crate::calibrate::machine::file::{Machine, text};
-use crate::calibrate::machine::recorded::{self, RefitError};
+use crate::calibrate::machine::recorded::{self, Further, RefitError};
 use crate::calibrate::machine::{self, Options, SECTIONS};
 use crate::device::{self, Device};
 use crate::gpu::Session;
@@ -59,6 +59,22 @@ pub struct CalibrateArgs {
     /// Write raw samples to FILE as they are taken [default: the name of `--out` with `.csv`]
     #[arg(long, value_name = "FILE", help_heading = "Calibration")]
     raw: Option<PathBuf>,
+    /// With `--refit`: raw samples of a section `choices` that was measured by itself
+    #[arg(
+        long,
+        value_name = "FILE",
+        requires = "refit",
+        help_heading = "Calibration"
+    )]
+    choices: Option<PathBuf>,
+    /// With `--refit`: raw samples of another machine of the kind, for GEMMs that the first did not measure
+    #[arg(
+        long,
+        value_name = "FILE",
+        requires = "refit",
+        help_heading = "Calibration"
+    )]
+    other: Option<PathBuf>,
     /// Fewer sizes, shapes and samples: 20 seconds instead of 3 minutes
     #[arg(long, help_heading = "Calibration")]
     quick: bool,
@@ -74,8 +90,8 @@ pub struct CalibrateArgs {
     /// Seconds for all sections together
     #[arg(long, value_name = "SECONDS", value_parser = super::gpu::read_seconds, help_heading = "Calibration")]
     seconds: Option<Duration>,
-    /// Also ask the library which algorithms it takes for the GEMMs of these experiments; they are not
-    /// timed
+    /// Also ask the library which algorithms it takes for the GEMMs of these experiments, and time them to
+    /// judge predictions by
     #[arg(long, value_name = "EXPERIMENT", num_args = 1.., help_heading = "Calibration")]
     shapes: Vec<String>,
     #[command(flatten)]
@@ -121,7 +137,16 @@ fn refit(args: &CalibrateArgs, old: &Path, raw: &Path) -> Result<(), Failure> {
     let topology = topology::load(&name, &[]).map_err(|error| Failure::input(&error))?;
     let old = topology::text(&name).map_err(|error| Failure::input(&error))?;
     let samples = read_text(raw, LARGEST)?;
-    let text = recorded::refit(&old, topology.device(0), &samples).map_err(|error| {
+    let read = |file: &Option<PathBuf>| match file {
+        Some(file) => read_text(file, LARGEST),
+        None => Ok(String::new()),
+    };
+    let (told, other) = (read(&args.choices)?, read(&args.other)?);
+    let further = Further {
+        told: &told,
+        other: &other,
+    };
+    let text = recorded::refit(&old, topology.device(0), &samples, further).map_err(|error| {
         let file = raw.display();
         Failure::Input(match error {
             RefitError::Sample { .. } => format!("error: {file}:{error}"),
@@ -156,6 +181,7 @@ fn measure(args: &CalibrateArgs, out: &Path) -> Result<(), Failure> {
             .unwrap_or(Duration::from_secs_f64(BUDGET[usize::from(args.quick)])),
         only: args.only.clone(),
         shapes: shapes(&args.shapes)?,
+        collective: base.library.sms,
     };
     watchdog.step("preparing the GPUs".to_owned(), STEP_LIMIT);
     let begin = Instant::now();
@@ -211,7 +237,7 @@ fn save(
         machine,
         base,
         &book.facts(),
-        (&book.products(), &book.choices()),
+        (&book.products(), &book.choices(), &book.beside()),
         &book.notes(),
     );
     write_file(out, text.as_bytes())?;

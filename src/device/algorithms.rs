@@ -17,8 +17,12 @@
 //!   unaligned: { 2: { arithmetic: 0.2, … } }    # where rows are multiples of so many bytes, not of 16
 //!   # rows x columns / parts of k + rows x columns of a cluster of tiles @ bytes: efficiency
 //!   tiles: { 64x64: 0.98, 64x64/4: 1.02, 64x64/4+1x2: 0.99, 64x64/4@2: 0.9 }
+//!   work: { 64x448+1x2: 2.1 }   # of tiles in clusters, whatever the parts of k: over what the rates say
 //!   chosen:
 //!     4096x4096: 192:0 512:2 8192:1     # k x n: at most so many rows: place among the tiles
+//!   beside:                   # the same where a GEMM leaves SMs to a collective: how many it has
+//!     sms: 108
+//!     chosen: { 4096x4096: 192:1 8192:2 }
 //! ```
 
 use std::sync::Arc;
@@ -47,6 +51,8 @@ pub(super) fn read(node: &Node, device: &mut Device, found: &mut Diagnostics) ->
     let rates = fields.need("rates", "{ arithmetic: 0.95, … }", found);
     let unaligned = fields.get("unaligned");
     let tiles = fields.need("tiles", "{ 128x256: 1 }", found);
+    let work = fields.get("work");
+    let beside = fields.get("beside");
     let chosen = fields.need("chosen", "{ 4096x4096: 192:0 8192:1 }", found);
     fields.finish(found);
     let dtype = DType::ALL[dtype?.choice("dtype", &DType::ALL.map(DType::name), found)?];
@@ -67,15 +73,61 @@ pub(super) fn read(node: &Node, device: &mut Device, found: &mut Diagnostics) ->
         found.push(node.wrong(message, format!("expected 1 to {MOST_TILES}")));
         return None;
     }
-    let mut choices = Vec::new();
-    for (key, value) in Section::of("chosen", chosen?, found)?.entries {
-        let (k, n) = pair(key, "a column (k x n)", MAX_EXTENT, found)?;
-        let rows = rows(value, algorithms.len(), found)?;
-        choices.push(Choices { n, k, rows });
+    if let Some(node) = work {
+        for (key, value) in Section::of("work", node, found)?.entries {
+            let own = algorithm(key, value, found)?;
+            let like = |a: &&mut Algorithm| {
+                (a.tile, a.cluster, a.align) == (own.tile, own.cluster, own.align)
+            };
+            let mut any = false;
+            for algorithm in algorithms.iter_mut().filter(like) {
+                algorithm.work = own.efficiency;
+                any = true;
+            }
+            if !any || own.split != 1 {
+                let text = key.word("a tile", found)?;
+                let mistake = key.wrong(format!("`{text}` is none of the tiles"), "unknown tile");
+                found.push(mistake.help("write the work of a tile of `tiles`, without parts of k"));
+                return None;
+            }
+        }
     }
-    let library = Library::new(dtype, rates, algorithms, choices);
-    device.gemm_library = Some(Arc::new(library.with_unaligned(others)));
+    let tiles = algorithms.len();
+    let choices = choices(chosen?, tiles, found)?;
+    let mut library = Library::new(dtype, rates, algorithms, choices).with_unaligned(others);
+    if let Some(node) = beside {
+        let mut fields = Fields::of(node, "choices beside collectives", found)?;
+        let sms = fields.need("sms", "108", found);
+        let chosen = fields.need("chosen", "{ 4096x4096: 192:0 8192:1 }", found);
+        fields.finish(found);
+        let sms = left(sms?, device.sms, found)?;
+        library = library.with_beside(sms, self::choices(chosen?, tiles, found)?);
+    }
+    device.gemm_library = Some(Arc::new(library));
     Some(())
+}
+
+/// A number of SMs, fewer than all.
+fn left(node: &Node, all: u32, found: &mut Diagnostics) -> Option<u32> {
+    let text = node.word("a number of SMs", found)?;
+    let number = text.parse::<u32>().ok();
+    let number = number.filter(|sms| (1..all).contains(sms));
+    if number.is_none() {
+        let label = format!("expected fewer than the GPU's {all}, and at least 1");
+        found.push(node.wrong(format!("`{text}` are not SMs that are left"), label));
+    }
+    number
+}
+
+/// Columns with what is taken for their rows.
+fn choices(node: &Node, tiles: usize, found: &mut Diagnostics) -> Option<Vec<Choices>> {
+    let mut all = Vec::new();
+    for (key, value) in Section::of("chosen", node, found)?.entries {
+        let (k, n) = pair(key, "a column (k x n)", MAX_EXTENT, found)?;
+        let rows = rows(value, tiles, found)?;
+        all.push(Choices { n, k, rows });
+    }
+    Some(all)
 }
 
 fn read_rates(node: &Node, found: &mut Diagnostics) -> Option<Rates> {
@@ -174,6 +226,7 @@ fn algorithm(key: &Node, value: &Node, found: &mut Diagnostics) -> Option<Algori
         split,
         cluster,
         align,
+        work: 1.0,
         efficiency,
     })
 }

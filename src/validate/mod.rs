@@ -8,6 +8,7 @@ pub mod analysis;
 pub mod cases;
 mod cells;
 pub mod divergence;
+pub mod held;
 pub mod key;
 pub mod measure;
 pub mod peers;

@@ -6,7 +6,7 @@ use std::io::{self, Write};
 use std::time::{Duration, Instant};
 
 use super::estimate::Estimate;
-use super::kernels::{Choices, Kernel};
+use super::kernels::{Beside, Choices, Kernel};
 
 /// First line of the raw samples.
 pub const HEADER: &str = "section,case,x,unit,samples\n";
@@ -57,6 +57,7 @@ pub struct Book<'w> {
     facts: RefCell<BTreeMap<String, Estimate>>,
     products: RefCell<Vec<Product>>,
     choices: RefCell<Choices>,
+    beside: RefCell<Beside>,
 }
 
 impl std::fmt::Debug for Book<'_> {
@@ -79,6 +80,7 @@ impl<'w> Book<'w> {
             facts: RefCell::default(),
             products: RefCell::default(),
             choices: RefCell::default(),
+            beside: RefCell::default(),
         };
         book.write(HEADER);
         book
@@ -120,9 +122,14 @@ impl<'w> Book<'w> {
                 false => short(s),
             })
             .collect();
+        self.words(case, x, unit, &text.join(" "));
+    }
+
+    /// As [`Self::raw`] with samples in words.
+    pub fn words(&self, case: &str, x: f64, unit: &str, text: &str) {
         let section = self.section.get();
         let case = case.replace(',', ";");
-        self.write(&format!("{section},{case},{x},{unit},{}\n", text.join(" ")));
+        self.write(&format!("{section},{case},{x},{unit},{text}\n"));
     }
 
     /// Times of a case \[s\], written in microseconds.
@@ -153,6 +160,13 @@ impl<'w> Book<'w> {
         choices.entry(column).or_default().insert(m, kernel);
     }
 
+    /// Keeps what the library takes for m rows of a column (k, n) where only `sms` SMs are left.
+    pub fn choice_beside(&self, sms: u32, column: (u64, u64), m: u64, kernel: Kernel) {
+        let mut beside = self.beside.borrow_mut();
+        beside.sms = sms;
+        beside.choices.entry(column).or_default().insert(m, kernel);
+    }
+
     /// Something to tell: what was skipped and why.
     pub fn note(&self, text: impl Into<String>) {
         let text = format!("{}: {}", self.section.get(), text.into());
@@ -172,6 +186,11 @@ impl<'w> Book<'w> {
     /// What the library takes.
     pub fn choices(&self) -> Choices {
         self.choices.borrow().clone()
+    }
+
+    /// What the library takes beside collectives.
+    pub fn beside(&self) -> Beside {
+        self.beside.borrow().clone()
     }
 
     /// What was to be told.

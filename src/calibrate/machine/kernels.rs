@@ -6,6 +6,7 @@ use std::collections::BTreeMap;
 use super::book::Product;
 use super::products::DTYPE;
 use super::rates::{Point, START, efficiencies, searched};
+use super::works::works;
 use crate::device::Device;
 use crate::device::gemm::library::{self, ALIGNED, Algorithm, Library, alignment};
 use crate::gpu::lt::Config;
@@ -21,18 +22,29 @@ pub struct Kernel {
     pub cluster: (u32, u32),
 }
 
+/// Most parts of k.
+pub(super) const MOST_PARTS: u32 = 1024;
+
 /// By column (k, n) and m.
 pub type Choices = BTreeMap<(u64, u64), BTreeMap<u64, Kernel>>;
 
 impl Kernel {
-    /// `None` for a tile whose number is not known.
+    /// `None` for a tile whose number is not known, and where the library says that it shares k out
+    /// as it sees fit.
     pub fn of(config: &Config) -> Option<Self> {
         Some(Self {
             tile: config.tile?,
-            split: config.split_k,
+            split: Some(config.split_k).filter(|parts| *parts <= MOST_PARTS)?,
             cluster: config.cluster.unwrap_or((1, 1)),
         })
     }
+}
+
+/// What the library takes where only so many SMs are left to a GEMM.
+#[derive(Clone, Debug, Default)]
+pub struct Beside {
+    pub sms: u32,
+    pub choices: Choices,
 }
 
 /// The library as a profile states it; `launch` precedes each measured time \[s\]. `None` where no
@@ -43,13 +55,23 @@ pub fn fit(
     choices: &Choices,
     launch: f64,
 ) -> Option<Library> {
+    fit_with(device, products, (choices, &Beside::default()), launch)
+}
+
+/// As [`fit`], with what is taken beside collectives.
+pub fn fit_with(
+    device: &Device,
+    products: &[Product],
+    (choices, beside): (&Choices, &Beside),
+    launch: f64,
+) -> Option<Library> {
     let aligned = |n, k, kernel| (Reverse(alignment(DTYPE, n, k)), kernel);
     let known = products.iter();
     let mut kernels: Vec<(Reverse<u32>, Kernel)> = known
         .filter_map(|p| Some(aligned(p.n, p.k, p.kernel?)))
         .collect();
     let measured = !kernels.is_empty();
-    for (&(k, n), rows) in choices {
+    for (&(k, n), rows) in choices.iter().chain(&beside.choices) {
         kernels.extend(rows.values().map(|kernel| aligned(n, k, *kernel)));
     }
     kernels.sort_unstable();
@@ -68,19 +90,20 @@ pub fn fit(
             column.insert(product.m, kernel);
         }
     }
-    let choices = columns.iter().map(|(&(k, n), rows)| library::Choices {
-        n,
-        k,
-        rows: runs(
-            rows.iter()
-                .filter_map(|(&m, kernel)| Some((m, place(n, k, kernel)?))),
-        ),
-    });
+    let listed = |columns: &Choices| -> Vec<library::Choices> {
+        let of = |(&(k, n), rows): (&(u64, u64), &BTreeMap<u64, Kernel>)| {
+            let rows = rows.iter();
+            let rows = runs(rows.filter_map(|(&m, kernel)| Some((m, place(n, k, kernel)?))));
+            library::Choices { n, k, rows }
+        };
+        columns.iter().map(of).collect()
+    };
     let algorithms = kernels.iter().map(|(Reverse(align), kernel)| Algorithm {
         tile: kernel.tile,
         split: kernel.split,
         cluster: kernel.cluster,
         align: *align,
+        work: 1.0,
         efficiency: 1.0,
     });
     let points: Vec<Point> = products
@@ -96,8 +119,10 @@ pub fn fit(
         .filter(|point| point.time > 0.0)
         .collect();
     let library = Library::new(DTYPE, START, algorithms.collect(), Vec::new());
-    let found = efficiencies(device, searched(device, library, &points), &points);
-    let all = Library::new(DTYPE, found.rates, found.algorithms, choices.collect());
+    let searched = searched(device, library, &points);
+    let found = efficiencies(device, works(device, searched, &points), &points);
+    let all = Library::new(DTYPE, found.rates, found.algorithms, listed(&columns));
+    let all = all.with_beside(beside.sms, listed(&beside.choices));
     Some(all.with_unaligned(found.unaligned))
 }
 

@@ -64,6 +64,8 @@ pub struct Lab<'s> {
     pub quick: bool,
     /// Further GEMMs: see [`super::Options::shapes`].
     pub asked: Vec<[u64; 3]>,
+    /// SMs that a collective of the library takes.
+    pub collective: u32,
     gate: Pinned,
     round: Cell<u32>,
     pace: Pace,
@@ -106,6 +108,7 @@ impl<'s> Lab<'s> {
             peers,
             quick,
             asked: Vec::new(),
+            collective: 0,
         })
     }
 

@@ -23,6 +23,7 @@ pub mod file;
 mod graphs;
 mod grid;
 mod host;
+mod joined;
 mod judged;
 pub mod kernels;
 mod lab;
@@ -42,6 +43,7 @@ mod submit;
 mod told;
 pub mod unseen;
 mod waves;
+mod works;
 
 use std::time::{Duration, Instant};
 
@@ -93,6 +95,8 @@ pub struct Options {
     /// Further GEMMs `[m, n, k]` that the library is asked its algorithm for, and that are timed to judge
     /// predictions, not to make them.
     pub shapes: Vec<[u64; 3]>,
+    /// SMs that a collective of the library takes: GEMMs beside it are told to leave them.
+    pub collective: u32,
 }
 
 /// Measures; `begin` is told of each section and the time it has, `done` when it has ended. A
@@ -114,6 +118,7 @@ pub fn run(
     let mut shares: u32 = chosen.iter().map(|section| section.share).sum();
     let mut lab = Lab::open(session, options.quick)?;
     lab.asked.clone_from(&options.shapes);
+    lab.collective = options.collective;
     let end = Instant::now() + options.budget;
     for section in chosen {
         // What a section leaves is the others'.

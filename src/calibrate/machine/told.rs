@@ -2,9 +2,9 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::kernels::{Choices, Kernel};
+use super::kernels::{Beside, Choices, Kernel, MOST_PARTS};
 use super::shapes::asked_once;
-use crate::device::gemm::library::Library;
+use crate::device::gemm::library::{self, Library};
 
 /// `k4096n1024`.
 pub(super) fn column(text: &str) -> Option<(u64, u64)> {
@@ -26,7 +26,10 @@ fn kernel(words: &str) -> Option<Kernel> {
     };
     Some(Kernel {
         tile: pair(part("tile ")?)?,
-        split: part("k in ").map_or(Some(1), |parts| parts.parse().ok())?,
+        split: part("k in ").map_or(Some(1), |parts| {
+            let parts = parts.parse().ok();
+            parts.filter(|parts| *parts <= MOST_PARTS)
+        })?,
         cluster: part("clusters of ").and_then(pair).unwrap_or((1, 1)),
     })
 }
@@ -40,47 +43,65 @@ struct Told {
     further: Vec<u64>,
 }
 
-/// What raw samples say of the library's choices: each column's algorithm from how many rows on, for the
+/// What raw samples say of the library's choices on all SMs.
+pub(super) fn chosen(raw: &str) -> Choices {
+    told(raw).0
+}
+
+/// What raw samples say of the library's choices, and of those beside collectives: each column's algorithm from how many rows on, for the
 /// rows that were asked for. What the section `choices` says goes before what `gemm` said in earlier
 /// calibrations.
-pub(super) fn chosen(raw: &str) -> Choices {
+pub(super) fn told(raw: &str) -> (Choices, Beside) {
+    let mut left = 0;
+    let mut fewer: BTreeMap<(u64, u64), Told> = BTreeMap::new();
     let mut rows: Vec<u64> = Vec::new();
+    let mut places: BTreeMap<u64, Option<Kernel>> = BTreeMap::new();
     let mut told: BTreeMap<(u64, u64), Told> = BTreeMap::new();
     let mut earlier: BTreeMap<(u64, u64), Told> = BTreeMap::new();
     for line in raw.lines() {
         let mut cells = line.split(',');
-        let (Some(section), Some(case), Some(x)) = (cells.next(), cells.next(), cells.next())
-        else {
+        let (section, case, x) = (cells.next(), cells.next(), cells.next());
+        let (Some(section), Some(case)) = (section, case) else {
             continue;
         };
-        let all = match section {
-            "choices" => &mut told,
-            "gemm" => &mut earlier,
-            _ => continue,
+        let Some(x) = x.and_then(|x| x.parse::<u64>().ok()) else {
+            continue;
         };
-        let numbers = || {
-            let last = cells.clone().next_back().unwrap_or_default();
-            last.split(' ').filter_map(|m| m.parse::<u64>().ok())
-        };
-        let Ok(m) = x.parse::<u64>() else { continue };
-        let mut words = case.splitn(3, ' ');
-        match (words.next(), words.next(), words.next()) {
-            (Some("rows"), None, _) => rows.extend(numbers()),
-            (Some("rows"), Some(at), _) => {
-                if let Some(at) = column(at) {
-                    all.entry(at).or_default().further.extend(numbers());
+        let samples = cells.nth(1).unwrap_or_default().split(' ');
+        let numbers = || samples.clone().filter_map(|m| m.parse::<u64>().ok());
+        let (word, rest) = case.split_once(' ').unwrap_or((case, ""));
+        match (section, word) {
+            ("choices", "rows") if rest.is_empty() => rows.extend(numbers()),
+            ("choices", "rows") => {
+                if let Some(at) = column(rest) {
+                    told.entry(at).or_default().further.extend(numbers());
                 }
             }
-            (Some("lt"), Some(at), Some(words)) => {
+            ("choices", "algorithm") => {
+                places.insert(x, kernel(rest));
+            }
+            ("choices", "sms") => left = u32::try_from(x).unwrap_or(0),
+            ("choices", "lt" | "beside") => {
+                let Some(at) = column(rest) else { continue };
+                let all = if word == "lt" { &mut told } else { &mut fewer };
+                let starts = samples.filter_map(|start| {
+                    let (m, place) = start.split_once(':')?;
+                    let kernel = places.get(&place.parse().ok()?)?;
+                    Some((m.parse().ok()?, *kernel))
+                });
+                all.entry(at).or_default().starts.extend(starts);
+            }
+            ("gemm", "lt") => {
+                let (at, words) = rest.split_once(' ').unwrap_or((rest, ""));
                 if let Some(at) = column(at) {
-                    let told = all.entry(at).or_default();
-                    told.starts.insert(m, kernel(words));
-                    told.further.push(m);
+                    let told = earlier.entry(at).or_default();
+                    told.starts.insert(x, kernel(words));
+                    told.further.push(x);
                 }
             }
-            (Some(at), ..) => {
+            ("gemm", at) => {
                 if let Some(at) = column(at) {
-                    all.entry(at).or_default().further.push(m);
+                    earlier.entry(at).or_default().further.push(x);
                 }
             }
             _ => {}
@@ -88,25 +109,47 @@ pub(super) fn chosen(raw: &str) -> Choices {
     }
     rows.sort_unstable();
     rows.dedup();
-    let of = |told: Told, rows: BTreeSet<u64>| -> BTreeMap<u64, Kernel> {
+    let of = |told: &Told, rows: BTreeSet<u64>| -> BTreeMap<u64, Kernel> {
         let rows = rows.into_iter();
         rows.filter_map(|m| Some((m, (*told.starts.range(..=m).next_back()?.1)?)))
             .collect()
     };
     let mut choices = Choices::new();
-    for (at, told) in earlier.into_iter().filter(|(_, t)| !t.starts.is_empty()) {
-        let rows = asked_once(&told.further).into_iter().collect();
-        choices.insert(at, of(told, rows));
+    for (at, told) in earlier.iter().filter(|(_, t)| !t.starts.is_empty()) {
+        choices.insert(
+            *at,
+            of(told, asked_once(&told.further).into_iter().collect()),
+        );
     }
-    for (at, told) in told {
-        let rows = rows.iter().chain(&told.further).copied().collect();
-        choices.insert(at, of(told, rows));
+    let mut beside = Choices::new();
+    for (all, into) in [(&told, &mut choices), (&fewer, &mut beside)] {
+        for (at, own) in all {
+            // Rows asked for besides are the same for both.
+            let further = told.get(at).into_iter().flat_map(|told| &told.further);
+            let more = further.chain(own.starts.keys());
+            into.insert(*at, of(own, rows.iter().chain(more).copied().collect()));
+        }
     }
-    choices
+    let sms = left;
+    (
+        choices,
+        Beside {
+            sms,
+            choices: beside,
+        },
+    )
 }
 
-/// The choices of a profile's list.
-pub(super) fn listed(library: &Library) -> Choices {
+/// The choices of a profile's list, and those beside collectives.
+pub(super) fn listed(library: &Library) -> (Choices, Beside) {
+    let beside = Beside {
+        sms: library.left,
+        choices: of(library, &library.beside),
+    };
+    (of(library, &library.choices), beside)
+}
+
+fn of(library: &Library, choices: &[library::Choices]) -> Choices {
     let kernel = |place: u16| {
         let algorithm = library.algorithms.get(usize::from(place))?;
         Some(Kernel {
@@ -120,7 +163,7 @@ pub(super) fn listed(library: &Library) -> Choices {
         all.filter_map(|&(m, place)| Some((m, kernel(place)?)))
             .collect()
     };
-    let all = library.choices.iter();
+    let all = choices.iter();
     all.map(|c| ((c.k, c.n), rows(&c.rows))).collect()
 }
 
@@ -147,6 +190,7 @@ mod tests {
             "tile no. 700; stages of 64",
             "tile 16x64",
             "tile 16×64; k in x parts",
+            "tile 16×64; k in 4294967295 parts",
             "",
         ] {
             assert_eq!(kernel(bad), None, "{bad}");
@@ -164,9 +208,12 @@ gemm,k512n256 gpu0,1000,us,5 6
 copies,lt k1n1 tile 16×64,16,rows,16
 ";
         let later = "choices,rows,3,rows,16 32 48
+choices,algorithm tile 16×64; stages of 64,0,place,0
+choices,algorithm tile 64×64; stages of 64,1,place,1
 choices,rows k512n256,1,rows,40
-choices,lt k512n256 tile 16×64; stages of 64,16,rows,16
-choices,lt k512n256 tile 64×64; stages of 64,48,rows,48
+choices,lt k512n256,2,rows:place,16:0 48:1
+choices,sms,108,sms,108
+choices,beside k512n256,2,rows:place,16:1 40:0
 ";
         let after = chosen(&format!("{raw}{later}"));
         let rows: Vec<(u64, u32)> = after[&(512, 256)]
@@ -174,6 +221,13 @@ choices,lt k512n256 tile 64×64; stages of 64,48,rows,48
             .map(|(m, kernel)| (*m, kernel.tile.0))
             .collect();
         assert_eq!(rows, [(16, 16), (32, 16), (40, 16), (48, 64)]);
+        let (whole, beside) = told(&format!("{raw}{later}"));
+        assert_eq!((whole, beside.sms), (after, 108));
+        let rows: Vec<(u64, u32)> = beside.choices[&(512, 256)]
+            .iter()
+            .map(|(m, kernel)| (*m, kernel.tile.0))
+            .collect();
+        assert_eq!(rows, [(16, 64), (32, 64), (40, 16), (48, 16)]);
         let all = chosen(raw);
         let [(column, rows)] = &all.into_iter().collect::<Vec<_>>()[..] else {
             panic!()

@@ -194,7 +194,7 @@ mod tests {
         device.gemm_library = None;
         let choices = chosen(SAMPLES);
         let launch = device.costs.lane.get() + device.costs.kernel_start.get();
-        let products = products(SAMPLES, &choices).unwrap();
+        let products = products(SAMPLES, "gemm", &choices).unwrap();
         (device, choices, launch, products)
     }
 
@@ -211,10 +211,10 @@ mod tests {
             found.iter().find(|f| f.0 == name).unwrap().1.value
         };
         // Nine columns, from 16 rows on; three columns from 64 rows on gave 4 %.
-        assert!(of("unaligned.mean") < 0.055, "{}", of("unaligned.mean"));
-        assert!(of("listed.mean") < 0.026, "{}", of("listed.mean"));
-        assert!(of("listed.median") < 0.012);
-        assert!(of("listed.long.mean") < 0.0105);
+        assert!(of("unaligned.mean") < 0.05, "{}", of("unaligned.mean"));
+        assert!(of("listed.mean") < 0.024, "{}", of("listed.mean"));
+        assert!(of("listed.median") < 0.011);
+        assert!(of("listed.long.mean") < 0.0075);
         assert!(of("unlisted.mean") < 0.035);
         assert!(of("unlisted.long.mean") < 0.016);
         assert!(facts(&device, &[], &Choices::new(), launch).is_empty());

@@ -14,6 +14,7 @@ use crate::sim::{self, LaunchMode, Options, SimError};
 use crate::strategy::{Choice, Site};
 use crate::timeline::{Term, Timeline};
 use crate::topology::Topology;
+use crate::validate::held::held;
 
 /// Judges schedules of one operator on one machine.
 #[derive(Debug)]
@@ -208,8 +209,18 @@ impl<'t> Judge<'t> {
     }
 }
 
-/// How sure times on the GPUs of `placement` are.
+/// How sure times on the GPUs of `placement` are: by the report of measurements that judged this topology,
+/// where there is one.
 pub fn expected_error(topology: &Topology, placement: &[u32]) -> ExpectedError {
+    if let Some(held) = held(&topology.name) {
+        return ExpectedError {
+            relative: Some(held.mape),
+            basis: format!(
+                "mean of {} cases of `{}` as shipped, predicted before they were measured on {}; worst {}",
+                held.cases, held.experiment, held.date, held.worst
+            ),
+        };
+    }
     let table = |gpu: &u32| &topology.device(*gpu).gemm_table;
     let measured = placement.iter().all(|gpu| !table(gpu).is_empty());
     ExpectedError {

@@ -1,9 +1,9 @@
 //! The profile's list of the GEMM library's choices, as [`crate::device::gemm::library`] uses it.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;
 
-use crate::device::gemm::library::{ALIGNED, Algorithm, Library, Rates};
+use crate::device::gemm::library::{ALIGNED, Algorithm, Choices, Library, Rates};
 use crate::device::{Device, digits};
 
 /// Writes it below `gemm:` and notes its source; nothing where nothing is known.
@@ -22,6 +22,8 @@ pub fn write(
         unaligned,
         algorithms,
         choices,
+        left,
+        beside,
         ..
     } = library;
     let tile = |algorithm: &Algorithm| {
@@ -31,6 +33,7 @@ pub fn write(
             cluster,
             align,
             efficiency,
+            ..
         } = algorithm;
         let parts = match split {
             1 => String::new(),
@@ -49,6 +52,18 @@ pub fn write(
             digits(*efficiency)
         )
     };
+    let work = |algorithm: &&Algorithm| algorithm.work.to_bits() != 1f64.to_bits();
+    let works: BTreeSet<String> = algorithms
+        .iter()
+        .filter(work)
+        .map(|algorithm| {
+            tile(&Algorithm {
+                split: 1,
+                efficiency: algorithm.work,
+                ..*algorithm
+            })
+        })
+        .collect();
     let tiles: Vec<String> = algorithms.iter().map(tile).collect();
     let _ = writeln!(
         out,
@@ -62,24 +77,30 @@ pub fn write(
     for (align, rates) in unaligned {
         let _ = writeln!(out, "        {align}: {{ {} }}", stated(rates));
     }
-    let _ = writeln!(
-        out,
-        "      tiles: {{ {} }}\n      chosen:",
-        tiles.join(", ")
-    );
-    for choice in choices {
-        let rows: Vec<String> = choice
-            .rows
-            .iter()
-            .map(|(m, at)| format!("{m}:{at}"))
-            .collect();
-        let _ = writeln!(out, "        {}x{}: {}", choice.k, choice.n, rows.join(" "));
+    let _ = writeln!(out, "      tiles: {{ {} }}", tiles.join(", "));
+    if !works.is_empty() {
+        let works: Vec<String> = works.into_iter().collect();
+        let _ = writeln!(out, "      work: {{ {} }}", works.join(", "));
+    }
+    let _ = writeln!(out, "      chosen:");
+    list(out, choices, "        ");
+    if !beside.is_empty() {
+        let _ = writeln!(out, "      beside:\n        sms: {left}\n        chosen:");
+        list(out, beside, "          ");
     }
     let words = format!(
         "fitted to {measured} measured GEMMs, rates and efficiencies; chosen: cuBLASLt's first algorithm for {} columns, as it says when asked",
         choices.len()
     );
     sources.insert("algorithms".to_owned(), words);
+}
+
+/// Choices as the format has them.
+fn list(out: &mut String, choices: &[Choices], indent: &str) {
+    for Choices { n, k, rows } in choices {
+        let rows: Vec<String> = rows.iter().map(|(m, at)| format!("{m}:{at}")).collect();
+        let _ = writeln!(out, "{indent}{k}x{n}: {}", rows.join(" "));
+    }
 }
 
 /// Rates as the format has them.

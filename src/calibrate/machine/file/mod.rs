@@ -12,7 +12,7 @@ pub(super) mod algorithms;
 mod collectives;
 mod links;
 mod profile;
-mod table;
+pub(super) mod table;
 #[cfg(test)]
 mod tests;
 
@@ -23,7 +23,7 @@ pub(super) use collectives::PREFIX;
 
 use super::book::Product;
 use super::estimate::Estimate;
-use super::kernels::{self, Choices};
+use super::kernels::{self, Beside, Choices};
 use super::profile::{Facts, Field, apply, fields};
 use super::unseen;
 use super::waves::fit_waves;
@@ -84,7 +84,7 @@ pub fn text(
     machine: &Machine,
     base: &Device,
     facts: &Facts,
-    (products, choices): (&[Product], &Choices),
+    (products, choices, beside): (&[Product], &Choices, &Beside),
     notes: &[String],
 ) -> (String, Vec<String>) {
     let (latency, kind) = (machine.latency(), machine.kind());
@@ -120,7 +120,8 @@ pub fn text(
     refused.sort();
     refused.dedup();
     base.name.clone_into(&mut device.name);
-    device.gemm_library = kernels::fit(&device, products, choices, launch).map(Arc::new);
+    device.gemm_library =
+        kernels::fit_with(&device, products, (choices, beside), launch).map(Arc::new);
     let mut out = String::new();
     head(&mut out, machine, notes);
     profile::write(

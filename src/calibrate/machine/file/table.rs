@@ -23,7 +23,6 @@ pub fn write(
         .collect();
     let _ = writeln!(out, "    tiles: {{ {} }}", tiles.join(", "));
     sources.insert("tiles".to_owned(), kept_words(kept, "gemm.tiles", base));
-    let us = |seconds: f64| format!("{} us", digits(seconds * 1e6));
     let measured = !products.is_empty();
     let points: Vec<([u64; 3], f64)> = match measured {
         true => products
@@ -35,6 +34,19 @@ pub fn write(
             known.map(|p| ([p.m, p.n, p.k], p.time.get())).collect()
         }
     };
+    let launch = measured.then(|| device.costs.lane.get() + device.costs.kernel_start.get());
+    let words = match measured {
+        true => measured_words(products),
+        false => kept_words(kept, "gemm.table", base),
+    };
+    if times(out, &points, launch) {
+        sources.insert("table".to_owned(), words);
+    }
+}
+
+/// The times of GEMMs, what precedes them, below `gemm:`; false where there are none.
+pub fn times(out: &mut String, points: &[([u64; 3], f64)], launch: Option<f64>) -> bool {
+    let us = |seconds: f64| format!("{} us", digits(seconds * 1e6));
     let by_shape: BTreeMap<[u64; 3], f64> = points.iter().copied().collect();
     let mut columns: Vec<(u64, u64)> = points.iter().map(|([_, n, k], _)| (*k, *n)).collect();
     columns.sort_unstable();
@@ -44,30 +56,12 @@ pub fn write(
     rows.dedup();
     let time = |m: u64, (k, n): (u64, u64)| by_shape.get(&[m, n, k]);
     if rows.is_empty() || columns.is_empty() {
-        return;
+        return false;
     }
     let _ = writeln!(out, "    table:\n      dtype: bf16");
-    let mut words = kept_words(kept, "gemm.table", base);
-    if measured {
-        let launch = device.costs.lane.get() + device.costs.kernel_start.get();
+    if let Some(launch) = launch {
         let _ = writeln!(out, "      launch: {}", us(launch));
-        let n = products
-            .iter()
-            .map(|p| p.time.n.min(p.alone.n))
-            .min()
-            .unwrap_or(0);
-        let mut spreads: Vec<f64> = products
-            .iter()
-            .map(|p| (p.time.high - p.time.low) / 2.0 / p.time.value)
-            .collect();
-        spreads.sort_by(f64::total_cmp);
-        let spread = spreads[spreads.len() / 2];
-        words = format!(
-            "measured, medians in a row behind a first one, slowest GPU, cuBLASLt's first algorithm, n={n} or more each, 95 % within {} % (median of shapes); random data, GPUs rested before each sample",
-            digits(100.0 * spread)
-        );
     }
-    sources.insert("table".to_owned(), words);
     let names: Vec<String> = columns.iter().map(|(k, n)| format!("{k}x{n}")).collect();
     let _ = writeln!(out, "      columns: [{}]\n      rows:", names.join(", "));
     for m in rows {
@@ -77,4 +71,19 @@ pub fn write(
             .collect();
         let _ = writeln!(out, "        {m}: [{}]", times.join(", "));
     }
+    true
+}
+
+/// How the times of products were measured.
+pub fn measured_words(products: &[Product]) -> String {
+    let counts = products.iter().map(|p| p.time.n.min(p.alone.n));
+    let n = counts.min().unwrap_or(0);
+    let spread = |p: &Product| (p.time.high - p.time.low) / 2.0 / p.time.value;
+    let mut spreads: Vec<f64> = products.iter().map(spread).collect();
+    spreads.sort_by(f64::total_cmp);
+    let spread = spreads.get(spreads.len() / 2).copied().unwrap_or(0.0);
+    format!(
+        "measured, medians in a row behind a first one, slowest GPU, cuBLASLt's first algorithm, n={n} or more each, 95 % within {} % (median of shapes); random data, GPUs rested before each sample",
+        digits(100.0 * spread)
+    )
 }

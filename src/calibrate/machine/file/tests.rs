@@ -109,7 +109,7 @@ fn what_is_written_is_read_back() {
             &machine,
             &base,
             &facts(),
-            (&products(), &choices()),
+            (&products(), &choices(), &Beside::default()),
             &["a: note\nof two lines".to_owned()],
         );
         assert!(refused.is_empty(), "{refused:?}");
@@ -167,7 +167,7 @@ fn a_calibration_of_nothing_is_the_profile_it_began_with() {
         &machine(2),
         &base,
         &Facts::new(),
-        (&[], &Choices::new()),
+        (&[], &Choices::new(), &Beside::default()),
         &[],
     );
     let found = load(&text);
@@ -194,7 +194,7 @@ fn memory_is_written_by_the_bytes_staged() {
     // Two slots keep no two ends busy.
     facts.insert("host.exchange.8MiB.16MiB".to_owned(), exact(1e9));
     let base = device::load("h200").unwrap();
-    let products = (&products()[..], &choices());
+    let products = (&products()[..], &choices(), &Beside::default());
     let (text, _) = text(&machine(2), &base, &facts, products, &[]);
     let found = load(&text);
     let dram = found.shared.iter().find(|s| s.name == "dram0").unwrap();

@@ -106,7 +106,7 @@ impl Curve {
             n,
             k,
             factor: match (&blend, library.zip(place.as_ref())) {
-                (_, Some((library, place))) => library.least(place),
+                (_, Some((library, _))) => library.least(),
                 (Some(blend), None) => blend.least,
                 (None, None) => self.table.least(),
             },

@@ -58,6 +58,7 @@ impl Floor {
         let greater = |a: f64, b: f64| if a < b { b } else { a };
         let step = greater(tm * tn * self.arithmetic, (tm + tn) * self.load);
         let tile = greater(step, self.latency) * (self.k / split) + self.epilogue * tm * tn;
+        let tile = tile * algorithm.work;
         let tiles = quotient(self.m, tm, 1.0 / tm) * quotient(self.n, tn, 1.0 / tn) * split;
         let waves = quotient(tiles, self.sms, 1.0 / self.sms);
         let sums = match algorithm.split > 1 {

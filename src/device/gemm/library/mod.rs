@@ -6,7 +6,7 @@
 //! ```text
 //! tiles   = ⌈m/tm⌉ · ⌈n/tn⌉ · s,   waves = ⌈tiles / P⌉
 //! step    = ‖ 2·tm·tn / arithmetic , (tm + tn)·size / load , latency ‖    one element of k of one tile
-//! compute = waves · (step · ⌈k/s⌉ + epilogue · tm·tn / 256·128)
+//! compute = waves · (step · ⌈k/s⌉ + epilogue · tm·tn / 256·128) · work
 //! memory  = (m·k + m·n + k·n·miss)·size / bandwidth,   miss = 1 / (1 + (cached / k·n·size)⁴)
 //! model   = (overhead + ‖compute, memory‖ + [s > 1] (8·m·n·s / partials + reduction)) / efficiency
 //! ```
@@ -14,7 +14,9 @@
 //! with ‖a, b, …‖ = (a⁴ + b⁴ + …)^¼: what overlaps costs the larger, and a little more where both are
 //! alike. `arithmetic` and `bandwidth` are the profile's rates of one SM and of the memory, `overhead`
 //! its fixed time, each times a fitted factor; `load` is what one SM reads of its operands from level-2
-//! cache, where a B smaller than `cached` stays for the next GEMM in a row; `efficiency` is that of the
+//! cache, where a B smaller than `cached` stays for the next GEMM in a row; `work` is what a tile in a
+//! cluster of some form takes over what the rates say: one of 64 × 448 leaves room for few stages and takes
+//! twice as long, which memory hides where few tiles wait for much of B. `efficiency` is what is left of the
 //! tile, split and cluster. A shape whose choice is not listed takes the choice for the same n and the nearest
 //! k; where there is none the fastest of the choices for the nearest (n, k): see `lend`; and where few
 //! are near the fastest of the algorithms met in `MET` measurements.
@@ -39,8 +41,8 @@ use crate::units::{BytesPerSecond, Seconds};
 use floor::Floor;
 use lend::Lenders;
 use model::Modelled;
-use near::Measured;
 pub(super) use near::Place;
+use near::{Kin, Measured};
 pub(super) use search::Search;
 
 /// Measurements of an algorithm that make it one to choose from.
@@ -59,6 +61,8 @@ pub struct Algorithm {
     pub cluster: (u32, u32),
     /// What the bytes of rows are multiples of, at most [`ALIGNED`].
     pub align: u32,
+    /// What its tiles take over what the rates say, memory apart: the same for all splits.
+    pub work: f64,
     /// What the rates below say over what was measured, on average.
     pub efficiency: f64,
 }
@@ -104,7 +108,13 @@ pub struct Library {
     pub algorithms: Vec<Algorithm>,
     /// By (n, k).
     pub choices: Vec<Choices>,
+    /// Where only so many SMs are left to a GEMM, and it is told so.
+    pub left: u32,
+    pub beside: Vec<Choices>,
     columns: Vec<Measured>,
+    kin: Vec<Kin>,
+    /// The least ln(measured / modelled), 0 or below.
+    least: f64,
     /// By algorithm: how often it was measured.
     met: Vec<u32>,
 }
@@ -123,23 +133,20 @@ impl Library {
         dtype: DType,
         rates: Rates,
         algorithms: Vec<Algorithm>,
-        mut choices: Vec<Choices>,
+        choices: Vec<Choices>,
     ) -> Self {
-        choices.retain(|choice| !choice.rows.is_empty());
-        choices.sort_by_key(|choice| (choice.n, choice.k));
-        for choice in &mut choices {
-            choice.rows.sort_unstable();
-            choice
-                .rows
-                .retain(|(_, place)| usize::from(*place) < algorithms.len());
-        }
+        let choices = sorted(choices, algorithms.len());
         Self {
+            left: 0,
+            beside: Vec::new(),
             dtype,
             rates,
             unaligned: Vec::new(),
             algorithms,
             choices,
             columns: Vec::new(),
+            kin: Vec::new(),
+            least: 0.0,
             met: Vec::new(),
         }
     }
@@ -149,6 +156,14 @@ impl Library {
     pub fn with_unaligned(mut self, mut rates: Vec<(u32, Rates)>) -> Self {
         rates.sort_by_key(|(align, _)| *align);
         self.unaligned = rates;
+        self
+    }
+
+    /// With choices where only `left` SMs are left to a GEMM; they may come in any order.
+    #[must_use]
+    pub fn with_beside(mut self, left: u32, choices: Vec<Choices>) -> Self {
+        self.beside = sorted(choices, self.algorithms.len());
+        self.left = left;
         self
     }
 
@@ -200,10 +215,12 @@ impl Library {
         all.fold(0.0, f64::max)
     }
 
-    /// The best of all rates: the largest factors of arithmetic and memory, the least of overhead.
+    /// The best of all rates: the largest factors of arithmetic, that of the tiles with the least work, and
+    /// memory, the least of overhead.
     pub(super) fn bounds(&self) -> [f64; 3] {
+        let work = self.algorithms.iter().map(|a| a.work).fold(1.0, f64::min);
         let all = self.unaligned.iter().map(|(_, rates)| rates);
-        let of = |rates: &Rates| [rates.arithmetic, rates.memory, rates.overhead];
+        let of = |rates: &Rates| [rates.arithmetic / work, rates.memory, rates.overhead];
         all.fold(of(&self.rates), |[a, m, o], rates| {
             let [one, two, three] = of(rates);
             [a.max(one), m.max(two), o.min(three)]
@@ -225,7 +242,8 @@ impl Library {
             k: place.k,
         };
         let (algorithm, modelled) = self.modelled(device, search, shape, &place.lenders, sms)?;
-        let factor = self.correction(device, place, m, algorithm).exp();
+        let factor = self.correction(device, (place, m), (algorithm, modelled));
+        let factor = factor.exp();
         Some(GemmTime {
             seconds: modelled.seconds * factor,
             overhead: modelled.overhead * factor,
@@ -237,8 +255,8 @@ impl Library {
         })
     }
 
-    /// The algorithm taken and its time: on all SMs the listed one, or the fastest of those lent, else
-    /// the fastest of all.
+    /// The algorithm taken and its time: the listed one, or the fastest of those lent, else the fastest of
+    /// all. On fewer SMs those lent are for as many rows, and for so many that all SMs had as much to do each.
     fn modelled(
         &self,
         device: &Device,
@@ -248,19 +266,31 @@ impl Library {
         sms: u32,
     ) -> Option<(u16, Modelled)> {
         let rate = device.rate(self.dtype)?;
-        if sms >= device.sms {
-            let lent = lenders.of(&self.choices, shape.m).filter_map(|place| {
-                let algorithm = self.algorithms.get(usize::from(place))?;
-                Some((place, self.one(device, rate, shape, *algorithm, sms)))
-            });
-            let fastest = lent.min_by(|a, b| a.1.seconds.total_cmp(&b.1.seconds));
-            if fastest.is_some() {
-                return fastest;
+        let of = |place: u16| {
+            let algorithm = self.algorithms.get(usize::from(place))?;
+            Some((place, self.one(device, rate, shape, *algorithm, sms)))
+        };
+        let fewer = sms < device.sms;
+        if fewer && sms == self.left {
+            let at = self
+                .beside
+                .binary_search_by_key(&(shape.n, shape.k), |c| (c.n, c.k));
+            let told = at.ok().and_then(|at| self.beside.get(at)?.of(shape.m));
+            if let Some(found) = told.and_then(of) {
+                return Some(found);
             }
         }
+        let more = fewer.then(|| shape.m * u64::from(device.sms) / u64::from(sms.max(1)));
+        let rows = [Some(shape.m), more].into_iter().flatten();
+        let lent = rows.flat_map(|m| lenders.of(&self.choices, m));
+        let fastest = lent
+            .filter_map(of)
+            .min_by(|a, b| a.1.seconds.total_cmp(&b.1.seconds));
+        if fastest.is_some() {
+            return fastest;
+        }
         if let Some(search) = search {
-            let likely = lenders.of(&self.choices, shape.m).next();
-            return search.fastest((self, device), shape, sms, likely);
+            return search.fastest((self, device), shape, sms);
         }
         let align = self.align(shape.n, shape.k);
         let all = || self.algorithms.iter().enumerate();
@@ -314,6 +344,19 @@ impl Library {
         let square = (wave * tm / tn).sqrt();
         wave::traffic(device, &shape, tm, (rows, columns), split, (wave, square))
     }
+}
+
+/// Choices by (n, k) and rows, without those of algorithms that there are not.
+fn sorted(mut choices: Vec<Choices>, algorithms: usize) -> Vec<Choices> {
+    choices.retain(|choice| !choice.rows.is_empty());
+    choices.sort_by_key(|choice| (choice.n, choice.k));
+    for choice in &mut choices {
+        choice.rows.sort_unstable();
+        choice
+            .rows
+            .retain(|(_, place)| usize::from(*place) < algorithms);
+    }
+    choices
 }
 
 impl Choices {

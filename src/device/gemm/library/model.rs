@@ -17,6 +17,8 @@ pub(super) struct Modelled {
     pub overhead: f64,
     pub unquantised: f64,
     pub wave: f64,
+    /// Arithmetic over memory.
+    pub bound: f64,
 }
 
 impl Library {
@@ -63,6 +65,7 @@ impl Library {
         let sms = f64::from(sms.clamp(1, device.sms.max(1)));
         let step = self.step(device, rate, rates, algorithm.tile);
         let tile = step * (k / split).ceil() + rates.epilogue.get() * tm * tn / AREA;
+        let tile = tile * algorithm.work;
         let waves = ((m / tm).ceil() * (n / tn).ceil() * split / sms).ceil();
         let fraction = m * n * split / (tm * tn * sms);
         let (b, miss) = (k * n * size, self.miss(shape));
@@ -85,6 +88,7 @@ impl Library {
             overhead: overhead / algorithm.efficiency,
             unquantised: of(fraction.min(waves), miss),
             wave: tile / algorithm.efficiency,
+            bound: waves * tile / memory(miss).max(f64::MIN_POSITIVE),
         }
     }
 }

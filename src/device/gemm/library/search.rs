@@ -19,8 +19,6 @@ pub(in crate::device::gemm) struct Search([Kind; ALIGNED.ilog2() as usize + 1]);
 struct Kind {
     /// The one with the most arithmetic a second first.
     tiles: Vec<Tile>,
-    /// By place in the list: whether it may be chosen.
-    usable: Vec<bool>,
     /// Fixed time, per byte in memory, per element of C and part of a sum, and of beginning one \[s\].
     overhead: f64,
     per_byte: f64,
@@ -39,8 +37,9 @@ struct Tile {
     /// An element of k, and what follows the last \[s\].
     step: f64,
     epilogue: f64,
-    /// The inverse of the largest efficiency.
+    /// The inverse of the largest efficiency, and the least work.
     per_best: f64,
+    work: f64,
     ways: Vec<Way>,
 }
 
@@ -50,6 +49,7 @@ struct Way {
     place: u16,
     split: f64,
     per_split: f64,
+    work: f64,
     per_efficiency: f64,
 }
 
@@ -70,11 +70,13 @@ impl Kind {
                 place: place as u16,
                 split: f64::from(algorithm.split.max(1)),
                 per_split: 1.0 / f64::from(algorithm.split.max(1)),
+                work: algorithm.work,
                 per_efficiency: 1.0 / algorithm.efficiency,
             };
             let known = tiles.iter_mut().find(|tile| tile.extent == algorithm.tile);
             if let Some(tile) = known {
                 tile.per_best = tile.per_best.min(way.per_efficiency);
+                tile.work = tile.work.min(way.work);
                 tile.ways.push(way);
                 continue;
             }
@@ -88,14 +90,14 @@ impl Kind {
                 step: library.step(device, rate, rates, algorithm.tile),
                 epilogue: rates.epilogue.get() * m * n / AREA,
                 per_best: way.per_efficiency,
+                work: way.work,
                 ways: vec![way],
             });
         }
-        let slow = |tile: &Tile| tile.step * tile.per_m * tile.per_n * tile.per_best;
+        let slow = |tile: &Tile| tile.step * tile.work * tile.per_m * tile.per_n * tile.per_best;
         tiles.sort_by(|a, b| slow(a).total_cmp(&slow(b)));
         Self {
             tiles,
-            usable,
             overhead: device.gemm_overhead.get() * rates.overhead,
             per_byte: 1.0 / (device.hbm.get() * rates.memory),
             per_partial: PARTIAL / rates.partials.get(),
@@ -112,13 +114,12 @@ impl Search {
         Some(Self(std::array::from_fn(kind)))
     }
 
-    /// The fastest on some SMs, of equals the first of the list; `likely` is tried first.
+    /// The fastest on some SMs, of equals the first of the list.
     pub(in crate::device::gemm::library) fn fastest(
         &self,
         (library, device): (&Library, &Device),
         shape: Shape,
         sms: u32,
-        likely: Option<u16>,
     ) -> Option<(u16, Modelled)> {
         let rate = device.rate(library.dtype)?;
         let Self(kinds) = self;
@@ -135,11 +136,6 @@ impl Search {
                 (best, *limit) = (Some((place, time)), time.seconds);
             }
         };
-        let usable = |place: &u16| kind.usable.get(usize::from(*place)) == Some(&true);
-        let likely = likely.filter(usable);
-        if let Some(place) = likely {
-            consider(place, &mut limit);
-        }
         let [m, n, k] = [shape.m, shape.n, shape.k].map(|x| x as f64);
         let sms = f64::from(sms.clamp(1, device.sms.max(1)));
         let per_sms = 1.0 / sms;
@@ -154,17 +150,18 @@ impl Search {
         };
         for tile in &kind.tiles {
             let tiles = quotient(m, tile.m, tile.per_m) * quotient(n, tile.n, tile.per_n);
-            if least(tiles * per_sms * tile.step * k, tile.per_best) > limit {
+            if least(tiles * per_sms * tile.step * tile.work * k, tile.per_best) > limit {
                 continue;
             }
             for way in &tile.ways {
                 let waves = quotient(tiles * way.split, sms, per_sms);
                 let one = tile.step * quotient(k, way.split, way.per_split) + tile.epilogue;
+                let one = one * way.work;
                 let sums = match way.split > 1.0 {
                     true => partials * way.split + kind.reduction,
                     false => 0.0,
                 };
-                if least(waves * one, way.per_efficiency) > limit || likely == Some(way.place) {
+                if least(waves * one, way.per_efficiency) > limit {
                     continue;
                 }
                 // Now what it takes but for rounding.

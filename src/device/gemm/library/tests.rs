@@ -30,6 +30,7 @@ fn device() -> Device {
         split,
         cluster: (1, 1),
         align: ALIGNED,
+        work: 1.0,
         efficiency,
     };
     let all = vec![
@@ -212,7 +213,7 @@ fn measured_points_are_met_and_carry_over() {
         );
     }
     // Everything measured 10 % slower than modelled: so is what lies between, but for the prior, which
-    // weighs the more the more the waves differ.
+    // weighs half here, where all that is measured has other waves.
     let library = Library::clone(gpu.gemm_library.as_deref().unwrap());
     let mut points = gpu.gemm_table.clone();
     for point in &mut points {
@@ -236,7 +237,7 @@ fn measured_points_are_met_and_carry_over() {
     let (_, modelled) = library.modelled(&gpu, None, shape, &none, gpu.sms).unwrap();
     let found = gemm(&gpu, DType::Bf16, 1500, 4200, 4000, gpu.sms).unwrap();
     let ratio = found.seconds / modelled.seconds;
-    assert!((1.06..=1.1).contains(&ratio), "{ratio}");
+    assert!((1.04..=1.1).contains(&ratio), "{ratio}");
 }
 
 proptest! {

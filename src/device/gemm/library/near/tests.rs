@@ -10,7 +10,7 @@ use crate::units::Seconds;
 const ROWS_OF_A: u64 = 192;
 const DEPTH: u64 = 4096;
 
-/// The H200 with a tile in clusters of four columns and of two, and another; columns of `n`, the kernel
+/// The H200 with a tile in clusters of four columns and of two, and two others; columns of `n`, the kernel
 /// taken there, and what is measured over what is modelled.
 fn device(measured: &[(u64, u16, f64)], asked: (u64, u16)) -> Device {
     let mut gpu = load("h200").unwrap();
@@ -20,12 +20,14 @@ fn device(measured: &[(u64, u16, f64)], asked: (u64, u16)) -> Device {
         split: 1,
         cluster,
         align: ALIGNED,
+        work: 1.0,
         efficiency: 1.0,
     };
     let algorithms = vec![
         algorithm((64, 96), (1, 4)),
         algorithm((64, 96), (1, 2)),
         algorithm((128, 96), (1, 4)),
+        algorithm((192, 96), (1, 4)),
     ];
     let column = |n, place| Choices {
         n,
@@ -57,60 +59,84 @@ fn correction(gpu: &Device, n: u64, place: u16) -> f64 {
     (time.seconds / modelled).ln()
 }
 
-/// Σ c·w / (Σ w + PRIOR),  w = 1 / (Δ(ln n)² + WAVE·Δw² + BEYOND·Δo² + NEAR)².
+/// Σ c·w / (Σ w + PRIOR),  w = 1 / (Σ WEIGHTS·Δ² + NEAR)⁴.
 ///
 /// n = 3520 are 36.7 tiles of 96 in ten clusters of four, 120 tiles with 3 rows of them, and 3.3 of the last
 /// four lie beyond C. n = 3072 are 32 tiles, nothing beyond; 3136 are 32.7 in nine clusters, 108 tiles, and 3.3 beyond.
 #[test]
 fn clusters_beyond_c_are_alike() {
     let gpu = device(&[(3072, 0, 1.0), (3136, 0, 1.5)], (3520, 0));
-    let weight = |n: f64, tiles: f64, beyond: f64| {
-        let far = (n / 3520.0).ln().powi(2)
-            + WAVE * ((tiles - 120.0) / 132.0).powi(2)
-            + BEYOND * (beyond - (40.0 - 3520.0 / 96.0) / 4.0).powi(2)
-            + NEAR;
-        1.0 / (far * far)
+    let library = gpu.gemm_library.as_deref().unwrap();
+    let rate = gpu.rate(DType::Bf16).unwrap();
+    let bound = |n| {
+        let shape = Shape {
+            m: ROWS_OF_A,
+            n,
+            k: DEPTH,
+        };
+        library
+            .one(&gpu, rate, shape, library.algorithms[0], gpu.sms)
+            .bound
+            .ln()
+            .clamp(-BOUND, BOUND)
     };
-    let whole = weight(3072.0, 96.0, 0.0);
-    let alike = weight(3136.0, 108.0, (36.0 - 3136.0 / 96.0) / 4.0);
+    let weight = |n: u64, tiles: f64, beyond: f64| {
+        let far = WEIGHTS[2] * ((tiles - 120.0) / 132.0).powi(2)
+            + WEIGHTS[3] * (beyond - (40.0 - 3520.0 / 96.0) / 4.0).powi(2)
+            + WEIGHTS[8] * (n as f64 / 3520.0).ln().powi(2)
+            + WEIGHTS[10] * (bound(n) - bound(3520)).powi(2)
+            + NEAR;
+        far.powi(-4)
+    };
+    let whole = weight(3072, 96.0, 0.0);
+    let alike = weight(3136, 108.0, (36.0 - 3136.0 / 96.0) / 4.0);
     let wanted = 1.5_f64.ln() * alike / (whole + alike + PRIOR);
     let found = correction(&gpu, 3520, 0);
     assert!((found - wanted).abs() < 1e-12, "{found} {wanted}");
-    assert!(alike > 30.0 * whole, "{alike} {whole}");
+    assert!(alike > 300.0 * whole, "{alike} {whole}");
 }
 
+/// The same kernel at the same shape counts most, then the one in other clusters, then another tile; one
+/// of more than twice the rows or columns not at all.
 #[test]
-fn other_clusters_are_further_away_and_other_tiles_more() {
+fn other_clusters_are_further_away_and_other_tiles_too() {
     let of = |measured: u16| {
         let gpu = device(&[(3072, measured, 1.5)], (3456, 0));
         correction(&gpu, 3456, 0)
     };
-    let [same, cluster, tile] = [0, 1, 2].map(of);
+    let [same, cluster, tile, far] = [0, 1, 2, 3].map(of);
     assert!(
-        same > 1.2 * cluster && cluster > 1.2 * tile && tile > 0.0,
+        same > 1.1 * cluster && same > 1.1 * tile,
         "{same} {cluster} {tile}"
     );
+    assert!(cluster > 0.0 && tile > 0.0, "{cluster} {tile}");
+    assert_eq!(far, 0.0);
+}
+
+#[test]
+fn a_measured_point_is_met_and_none_is_faster_than_the_least() {
+    let gpu = device(&[(3072, 0, 0.8), (3136, 0, 1.5)], (3520, 0));
+    assert!((correction(&gpu, 3072, 0) - 0.8_f64.ln()).abs() < 1e-12);
+    let library = gpu.gemm_library.as_deref().unwrap();
+    assert!((library.least() - 0.8).abs() < 1e-12);
+    assert!(correction(&gpu, 3520, 0) >= library.least().ln());
 }
 
 #[test]
 fn tiles_beyond_many_waves_are_alike() {
     let gpu = device(&[], (3072, 0));
     let library = gpu.gemm_library.as_deref().unwrap();
-    let fill = |m, n| library.fill(&gpu, Shape { m, n, k: DEPTH }, 0);
-    assert_eq!(
-        (fill(192, 3072).waves, fill(192, 3072).beyond),
-        (96.0 / 132.0, 0.0)
-    );
-    assert_eq!(fill(64_000, 3072).waves, MANY);
-    // No such kernel.
-    let none = library.fill(
-        &gpu,
-        Shape {
-            m: 64,
-            n: 64,
-            k: 64,
-        },
-        9,
-    );
-    assert_eq!(none, Fill::default());
+    let of = |m, n| {
+        let shape = Shape { m, n, k: DEPTH };
+        features(&gpu, shape, library.algorithms[0], 1.0)
+    };
+    let at = |part: usize, value: f64| value * WEIGHTS[part].sqrt();
+    let found = of(192, 3072);
+    assert_eq!(found[2], at(2, 96.0 / 132.0));
+    // Nothing beyond C either way; three rows of tiles are an odd number.
+    assert_eq!((found[3], found[4], found[6]), (0.0, 0.0, at(6, 1.0)));
+    assert_eq!(of(64_000, 3072)[2], at(2, MANY));
+    assert_eq!(of(64_000, 3072)[5], of(128_000, 3072)[5]);
+    // 200 rows are 3.125 of 64, in four of them.
+    assert_eq!(of(200, 3072)[4], at(4, 4.0 - 200.0 / 64.0));
 }
