@@ -16,7 +16,7 @@ use rustc_hash::FxHashMap;
 use super::blocks::{LATE, Late};
 use super::cost::{Cost, Costs, On};
 use super::engine::{Engine, Event};
-use super::fluid::FlowId;
+use super::fluid::{FlowId, TIE};
 use super::operands::Operands;
 use super::pool::{Pool, Request};
 use super::slabs::Slabs;
@@ -135,6 +135,12 @@ impl Kernels {
     pub fn wave(&self, launch: LaunchId) -> f64 {
         let (_, whole, _) = &self.launches[launch.index()];
         whole.wave
+    }
+
+    /// Whether all tiles of fused kernel `launch` are computed at once.
+    pub fn is_one_wave(&self, launch: LaunchId) -> bool {
+        let (_, whole, _) = &self.launches[launch.index()];
+        whole.wave >= (whole.seconds - whole.overhead) * (1.0 - TIE)
     }
 
     /// What so many products take of its time [s].

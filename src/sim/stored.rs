@@ -4,7 +4,7 @@
 //! end of the group's first wave on, beside whatever is computed then. With d the time at which the group's
 //! last tile is done, C_w the bytes of a wave, at most all, B the rate of stores by SMs over the links with
 //! nobody else there, L their latency, w the time of a wave, and p the share of it over which the kernel spreads its
-//! stores, 0 where no tile follows on these SMs or kernels are not known,
+//! stores, 0 where no tile follows on these SMs or their tiles are not known,
 //!
 //! ```text
 //! end = max(end of the flow, d + L + max(C_w / B, p w))
@@ -152,7 +152,9 @@ impl Engine<'_> {
             _ => 1.0,
         };
         let spread = match (launch, self.next_in_launch(group.0), self.options.tiling) {
-            (Some(launch), Some(_), Some(tiling)) => tiling.pace * self.kernels.wave(launch),
+            (Some(launch), Some(_), Some(tiling)) if !self.kernels.is_one_wave(launch) => {
+                tiling.pace * self.kernels.wave(launch)
+            }
             _ => 0.0,
         };
         let bytes = self.schedule.bytes(&from) as f64 * share.min(1.0);

@@ -6,7 +6,7 @@ use duet::device::{self, DType, Device};
 use duet::operator::{Kind, Operator};
 use duet::schedule::Schedule;
 use duet::schedule::lowered::{self, lower};
-use duet::sim::{Executed, LaunchMode, executed};
+use duet::sim::{Executed, Fused, LaunchMode, Tiled, Tiling, executed};
 use duet::strategy;
 use duet::topology::Topology;
 use duet::topology::build::Builder;
@@ -373,6 +373,59 @@ fn a_kernel_brings_its_rows_slab_after_slab_as_it_begins() {
         assert!(spans.last().unwrap().end < makespan);
         assert!(slabs == 1 || makespan < run("fusion-alltoall:mover=loader").1);
     }
+}
+
+/// A kernel whose tiles are known spreads its stores over a share of the next wave, if there is one: with it the sum
+/// of the last wave is there at e₁ + L + max(C_w / B_s, p w), which shows in one long enough to be late.
+#[test]
+fn stores_are_spread_over_the_wave_that_follows() {
+    let topology = linked(400.0);
+    let device = topology.device(0);
+    let (m, n, k) = (1024, 4096, 8192);
+    let whole = device::gemm::gemm(device, DType::Bf16, m, n, k / 2, device.sms).unwrap();
+    let start = device.costs.kernel_start.get() + whole.overhead;
+    let time = whole.seconds + whole.cold - whole.overhead;
+    let bytes = (m / 2 * n * 2) as f64;
+    let link = 0.5 * US + bytes / (400.0 * GB * device.sm_copy_efficiency);
+    let end = |tiling: Tiling| {
+        let operator = Operator::gemm(Kind::GemmRs, m, n, k, 2, DType::Bf16).unwrap();
+        let choice = strategy::parse("fusion-ring:chunks=1,mover=epilogue").unwrap();
+        let schedule = choice.build(&operator, &topology, &[0, 1]).unwrap();
+        let how = Executed {
+            lowered: lowered::Options {
+                fuse: true,
+                ..lowered::Options::default()
+            },
+            tiling: Some(tiling),
+            ..Executed::default()
+        };
+        executed(&schedule, &topology, &how).unwrap().makespan
+    };
+    let tiles = |wave: fn(&Fused<'_>, Option<usize>) -> Option<Tiled>, pace| Tiling {
+        find: wave,
+        tile: None,
+        pace,
+    };
+    let two = |_: &Fused<'_>, _: Option<usize>| {
+        Some(Tiled {
+            time: 1.0,
+            wave: 0.5,
+        })
+    };
+    let one = |_: &Fused<'_>, _: Option<usize>| {
+        Some(Tiled {
+            time: 1.0,
+            wave: 1.0,
+        })
+    };
+    // Two waves, each of one half: in time, and as late as the pace says.
+    assert_close(end(tiles(two, 0.6)), start + time, 1e-3);
+    let late = start + time / 2.0 + 0.5 * US + 1.5 * time / 2.0;
+    let told = late + device.costs.kernel_flag.get() + 2.0 * bytes / (1e6 * GB);
+    assert_close(end(tiles(two, 1.5)), told, 1e-3);
+    // Both halves in one wave: nothing to spread stores over.
+    let told = start + time + link + device.costs.kernel_flag.get() + 2.0 * bytes / (1e6 * GB);
+    assert_close(end(tiles(one, 1.5)), told, 1e-3);
 }
 
 /// What an epilogue cannot do is an error of the simulation, and stores within a GPU take nothing.
