@@ -136,7 +136,7 @@ pub fn products(raw: &str, section: &str, choices: &Choices) -> Result<Vec<Produ
 pub struct Further<'t> {
     /// What the library was asked for: it goes before what the samples and the calibration say.
     pub told: &'t str,
-    /// GEMMs of another machine of the kind: see [`super::joined`].
+    /// GEMMs of another machine of the kind: see `joined`.
     pub other: &'t str,
 }
 
