@@ -100,20 +100,20 @@ pub(super) fn read(node: &Node, device: &mut Device, found: &mut Diagnostics) ->
         let sms = fields.need("sms", "108", found);
         let chosen = fields.need("chosen", "{ 4096x4096: 192:0 8192:1 }", found);
         fields.finish(found);
-        let sms = left(sms?, device.sms, found)?;
+        let sms = left(sms?, found)?;
         library = library.with_beside(sms, self::choices(chosen?, tiles, found)?);
     }
     device.gemm_library = Some(Arc::new(library));
     Some(())
 }
 
-/// A number of SMs, fewer than all.
-fn left(node: &Node, all: u32, found: &mut Diagnostics) -> Option<u32> {
+/// A number of SMs; as many as there are, or more, are left by no collective and never looked up.
+fn left(node: &Node, found: &mut Diagnostics) -> Option<u32> {
     let text = node.word("a number of SMs", found)?;
     let number = text.parse::<u32>().ok();
-    let number = number.filter(|sms| (1..all).contains(sms));
+    let number = number.filter(|sms| *sms >= 1);
     if number.is_none() {
-        let label = format!("expected fewer than the GPU's {all}, and at least 1");
+        let label = "expected a whole number from 1 on";
         found.push(node.wrong(format!("`{text}` are not SMs that are left"), label));
     }
     number

@@ -106,3 +106,63 @@ fn fitted(
     }
     best.1.exp()
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::rates::START;
+    use super::*;
+    use crate::device::gemm::library::ALIGNED;
+    use crate::device::{DType, load};
+
+    fn algorithm(tile: (u32, u32), split: u32, cluster: (u32, u32)) -> Algorithm {
+        Algorithm {
+            tile,
+            split,
+            cluster,
+            align: ALIGNED,
+            work: 1.0,
+            efficiency: 1.0,
+        }
+    }
+
+    /// Times made up with a work of 2 for one tile, in whichever parts of k, and of 1 for another, are found
+    /// again; a tile that was not measured is taken to be like the ones near it, and in the same clusters.
+    #[test]
+    fn work_is_found_again_and_lent() {
+        let device = load("h200").unwrap();
+        let all = vec![
+            algorithm((64, 448), 1, (1, 2)),
+            algorithm((64, 448), 2, (1, 2)),
+            algorithm((128, 128), 1, (2, 1)),
+            algorithm((64, 384), 1, (1, 2)),
+        ];
+        let library = Library::new(DType::Bf16, START, all, Vec::new());
+        let mut made = library.clone();
+        for at in [0, 1] {
+            made.algorithms[at].work = 2.0;
+        }
+        let mut points = Vec::new();
+        for kernel in [0, 1, 2] {
+            for n in [7168, 14_336, 28_672] {
+                for m in [512, 1024, 2048, 4096] {
+                    let shape = [m, n, 4096];
+                    points.push(Point {
+                        shape,
+                        align: ALIGNED,
+                        kernel,
+                        time: made.seconds(&device, shape, kernel).unwrap(),
+                    });
+                }
+            }
+        }
+        let found = works(&device, library, &points);
+        let work: Vec<f64> = found.algorithms.iter().map(|a| a.work).collect();
+        // A step of the search is 1 %.
+        assert!(
+            (work[0] - 2.0).abs() < 0.02 && work[0] == work[1],
+            "{work:?}"
+        );
+        assert!((work[2] - 1.0).abs() < 0.01, "{work:?}");
+        assert!((1.8..2.0).contains(&work[3]), "{work:?}");
+    }
+}

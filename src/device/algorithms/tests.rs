@@ -76,6 +76,21 @@ fn clusters_are_read() {
 }
 
 #[test]
+fn work_and_choices_beside_collectives_are_read() {
+    let text = with(
+        "    chosen:",
+        "    work: { 64x64: 1.5 }\n    beside: { sms: 108, chosen: { 4096x4096: 256:1 8192:0 } }\n    chosen:",
+    );
+    let gpu = parse(&text, "h200.yaml").unwrap_or_else(|e| panic!("{e}"));
+    let library = gpu.gemm_library.as_deref().unwrap();
+    // Whatever k is split into.
+    let work: Vec<f64> = library.algorithms.iter().map(|a| a.work).collect();
+    assert_eq!(work, [1.5, 1.0, 1.5]);
+    assert_eq!(library.left, 108);
+    assert_eq!(library.beside[0].rows, [(256, 1), (8192, 0)]);
+}
+
+#[test]
 fn mistakes_have_place_and_remedy() {
     for (from, to, words) in [
         ("192:0", "192:7", "`192:7` is no choice"),
@@ -102,6 +117,26 @@ fn mistakes_have_place_and_remedy() {
         ("arithmetic: 0.95, ", "", "`arithmetic` is missing"),
         ("load: 110 GB/s", "load: 0 GB/s", "at least 1 byte a second"),
         ("4096x4096:", "4096:", "`4096` is not a column (k x n)"),
+        (
+            "    chosen:",
+            "    work: { 32x32: 1.5 }\n    chosen:",
+            "`32x32` is none of the tiles",
+        ),
+        (
+            "    chosen:",
+            "    work: { 64x64/4: 1.5 }\n    chosen:",
+            "write the work of a tile of `tiles`, without parts of k",
+        ),
+        (
+            "    chosen:",
+            "    beside: { sms: 0, chosen: { 4096x4096: 256:1 } }\n    chosen:",
+            "`0` are not SMs that are left",
+        ),
+        (
+            "    chosen:",
+            "    beside: { sms: 108, chosen: { 4096x4096: 256:9 } }\n    chosen:",
+            "`256:9` is no choice",
+        ),
         (
             "{ 64x64: 0.98, 128x256: 1.01, 64x64/4: 1.02 }",
             "{}",

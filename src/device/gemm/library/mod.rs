@@ -27,6 +27,7 @@
 //!
 //! Measured points correct it: see `near`.
 
+mod choices;
 mod floor;
 mod lend;
 mod model;
@@ -35,9 +36,11 @@ mod search;
 #[cfg(test)]
 mod tests;
 
-use super::{GemmTime, wave};
+use super::GemmTime;
 use crate::device::{DType, Device};
 use crate::units::{BytesPerSecond, Seconds};
+pub use choices::Choices;
+use choices::sorted;
 use floor::Floor;
 use lend::Lenders;
 use model::Modelled;
@@ -86,15 +89,6 @@ pub struct Rates {
     pub cached: f64,
     /// Beginning the sum of a split k.
     pub reduction: Seconds,
-}
-
-/// Choices for one (n, k).
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Choices {
-    pub n: u64,
-    pub k: u64,
-    /// (most rows, place in the list), by rows; more rows than the last's take the last.
-    pub rows: Vec<(u64, u16)>,
 }
 
 /// What is known of a GEMM library on one GPU.
@@ -314,57 +308,6 @@ impl Library {
             }
         }
         best
-    }
-
-    /// Tiles, each as often as k is split.
-    fn tiles(&self, Shape { m, n, .. }: Shape, algorithm: u16) -> f64 {
-        self.algorithms
-            .get(usize::from(algorithm))
-            .map_or(0.0, |a| {
-                let (rows, columns) = (m.div_ceil(a.tile.0.into()), n.div_ceil(a.tile.1.into()));
-                (rows * columns) as f64 * f64::from(a.split.max(1))
-            })
-    }
-
-    /// Bytes between memory and level-2 cache, as `wave` counts them.
-    fn traffic(&self, device: &Device, Shape { m, n, k }: Shape, algorithm: u16, sms: u32) -> f64 {
-        let Some(algorithm) = self.algorithms.get(usize::from(algorithm)) else {
-            return 0.0;
-        };
-        let shape = wave::Shape {
-            m: m as f64,
-            n: n as f64,
-            k: k as f64,
-            size: self.dtype.size() as f64,
-        };
-        let (tm, tn) = (f64::from(algorithm.tile.0), f64::from(algorithm.tile.1));
-        let split = f64::from(algorithm.split.max(1));
-        let (rows, columns) = ((shape.m / tm).ceil(), (shape.n / tn).ceil());
-        let wave = (rows * columns * split).min(f64::from(sms.clamp(1, device.sms.max(1))));
-        let square = (wave * tm / tn).sqrt();
-        wave::traffic(device, &shape, tm, (rows, columns), split, (wave, square))
-    }
-}
-
-/// Choices by (n, k) and rows, without those of algorithms that there are not.
-fn sorted(mut choices: Vec<Choices>, algorithms: usize) -> Vec<Choices> {
-    choices.retain(|choice| !choice.rows.is_empty());
-    choices.sort_by_key(|choice| (choice.n, choice.k));
-    for choice in &mut choices {
-        choice.rows.sort_unstable();
-        choice
-            .rows
-            .retain(|(_, place)| usize::from(*place) < algorithms);
-    }
-    choices
-}
-
-impl Choices {
-    /// The algorithm's place in the list for `m` rows.
-    fn of(&self, m: u64) -> Option<u16> {
-        let at = self.rows.partition_point(|(most, _)| *most < m);
-        let row = self.rows.get(at).or_else(|| self.rows.last());
-        row.map(|(_, place)| *place)
     }
 }
 

@@ -2,6 +2,7 @@
 
 use super::{Algorithm, Library, Rates, Shape};
 use crate::device::Device;
+use crate::device::gemm::wave;
 
 /// Bytes written and read per element of C and part of a split k (fp32 partial sums).
 pub(super) const PARTIAL: f64 = 8.0;
@@ -90,6 +91,41 @@ impl Library {
             wave: tile / algorithm.efficiency,
             bound: waves * tile / memory(miss).max(f64::MIN_POSITIVE),
         }
+    }
+
+    /// Tiles, each as often as k is split.
+    pub(super) fn tiles(&self, Shape { m, n, .. }: Shape, algorithm: u16) -> f64 {
+        self.algorithms
+            .get(usize::from(algorithm))
+            .map_or(0.0, |a| {
+                let (rows, columns) = (m.div_ceil(a.tile.0.into()), n.div_ceil(a.tile.1.into()));
+                (rows * columns) as f64 * f64::from(a.split.max(1))
+            })
+    }
+
+    /// Bytes between memory and level-2 cache, as `wave` counts them.
+    pub(super) fn traffic(
+        &self,
+        device: &Device,
+        Shape { m, n, k }: Shape,
+        algorithm: u16,
+        sms: u32,
+    ) -> f64 {
+        let Some(algorithm) = self.algorithms.get(usize::from(algorithm)) else {
+            return 0.0;
+        };
+        let shape = wave::Shape {
+            m: m as f64,
+            n: n as f64,
+            k: k as f64,
+            size: self.dtype.size() as f64,
+        };
+        let (tm, tn) = (f64::from(algorithm.tile.0), f64::from(algorithm.tile.1));
+        let split = f64::from(algorithm.split.max(1));
+        let (rows, columns) = ((shape.m / tm).ceil(), (shape.n / tn).ceil());
+        let wave = (rows * columns * split).min(f64::from(sms.clamp(1, device.sms.max(1))));
+        let square = (wave * tm / tn).sqrt();
+        wave::traffic(device, &shape, tm, (rows, columns), split, (wave, square))
     }
 }
 

@@ -71,6 +71,14 @@ fn one_kernel_by_hand() {
         library.seconds(&gpu, [1024, 4096, 4096], 1).unwrap(),
         wanted,
     );
+    // A tile with more work takes as much longer, the memory does not.
+    let mut more = library.clone();
+    more.algorithms[1].work = 1.7;
+    let both = ((1.7 * compute).powi(4) + memory.powi(4)).powf(0.25);
+    near(
+        more.seconds(&gpu, [1024, 4096, 4096], 1).unwrap(),
+        (gpu.gemm_overhead.get() * 0.9 + both) / 1.02,
+    );
     // k in four parts: 16 · 32 · 4 = 2048 tiles, 16 waves, and partial sums.
     let mma = 2.0 * 64.0 * 128.0 / (rate * 0.95 / 132.0);
     let load = (64.0 + 128.0) * 2.0 / 110e9;
@@ -238,6 +246,45 @@ fn measured_points_are_met_and_carry_over() {
     let found = gemm(&gpu, DType::Bf16, 1500, 4200, 4000, gpu.sms).unwrap();
     let ratio = found.seconds / modelled.seconds;
     assert!((1.04..=1.1).contains(&ratio), "{ratio}");
+}
+
+/// On the SMs that are left: what is listed for them; else the faster of the choices for the rows and for
+/// so many more as there are SMs; on another number of SMs likewise.
+#[test]
+fn fewer_sms_take_what_is_listed_for_them() {
+    let mut gpu = device();
+    // Without measured points.
+    let known = Library::clone(gpu.gemm_library.as_deref().unwrap());
+    let bare = Library::new(DType::Bf16, known.rates, known.algorithms, known.choices);
+    let on = |gpu: &Device, m, sms| {
+        let time = gemm(gpu, DType::Bf16, m, 4096, 4096, sms).unwrap();
+        time.seconds
+    };
+    let by = |library: &Library, place: usize, m, sms| {
+        let rate = gpu.rate(DType::Bf16).unwrap();
+        let shape = Shape {
+            m,
+            n: 4096,
+            k: 4096,
+        };
+        library
+            .one(&gpu, rate, shape, library.algorithms[place], sms)
+            .seconds
+    };
+    // 500 rows take 64 × 64, 611 = 500 · 132 / 108 take 128 × 256.
+    let both = [0, 1].map(|place| by(&bare, place, 500, 108));
+    let told = vec![Choices {
+        n: 4096,
+        k: 4096,
+        rows: vec![(8192, 2)],
+    }];
+    let with = bare.clone().with_beside(108, told);
+    let listed = by(&with, 2, 500, 108);
+    gpu.gemm_library = Some(Arc::new(bare));
+    near(on(&gpu, 500, 108), both[0].min(both[1]));
+    gpu.gemm_library = Some(Arc::new(with));
+    near(on(&gpu, 500, 108), listed);
+    assert!(on(&gpu, 500, 116) < listed);
 }
 
 proptest! {
