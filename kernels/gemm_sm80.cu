@@ -90,9 +90,12 @@ __device__ void add_pair(u32 bits, float &low, float &high)
 // every `step`-th row.
 template <u32 rows, u32 units, bool across> struct Copier {
     static const u32 step = threads / units, count = rows / step;
+    // Whether `from` goes on with each unit, in order: the addresses of more than 8, worked out beforehand, do
+    // not fit the registers.
+    static const bool walks = count > 8;
     const char *from;
-    u32 pitch; // bytes of `step` rows, and of a tile
-    u64 tile;
+    u32 pitch; // bytes of `step` rows
+    u64 tile; // bytes to the next tile from where its copies leave `from`
     u32 y, x, ys, xs;
 
     // The matrix has `ys_` x `xs_` elements; the first tile begins at (`y0`, `x0`).
@@ -104,7 +107,7 @@ template <u32 rows, u32 units, bool across> struct Copier {
         xs = xs_;
         from = (const char *)(matrix + y * ld + x);
         pitch = step * ld * 2;
-        tile = across ? tile_k * ld * 2 : tile_k * 2;
+        tile = (across ? tile_k * ld * 2 : tile_k * 2) - (walks ? (u64)count * pitch : 0);
     }
     // Whether all of the next tile lies inside.
     __device__ bool whole() const
@@ -112,8 +115,8 @@ template <u32 rows, u32 units, bool across> struct Copier {
         const u32 row = y - threadIdx.x / units, column = x - threadIdx.x % units * 8;
         return row + rows <= ys && column + units * 8 <= xs;
     }
-    // Begins the copies of a part of the next tile.
-    template <bool inside> __device__ void copy(u32 to, u32 part, u32 parts) const
+    // Begins the copies of a part of the next tile, of which all follow in order.
+    template <bool inside> __device__ void copy(u32 to, u32 part, u32 parts)
     {
         const u32 bytes = inside ? 16 : x < xs ? min(xs - x, 8u) * 2 : 0;
 #pragma unroll
@@ -121,7 +124,9 @@ template <u32 rows, u32 units, bool across> struct Copier {
             if (i * parts / count != part)
                 continue;
             const u32 place = unit_at(rows, threadIdx.x / units + i * step, threadIdx.x % units);
-            copy_unit(to + place, from + i * pitch, inside || y + i * step < ys ? bytes : 0);
+            copy_unit(to + place, walks ? from : from + i * pitch, inside || y + i * step < ys ? bytes : 0);
+            if (walks)
+                go_on(from, pitch);
         }
     }
     __device__ void next()
