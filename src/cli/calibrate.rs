@@ -128,6 +128,28 @@ fn as_path(file: &Path) -> String {
     }
 }
 
+/// Columns of raw samples: section, case, x, unit, samples.
+const COLUMNS: usize = 5;
+
+/// Raw samples, of which some are of this section and all lines are whole.
+fn of_section(file: &Path, section: &str) -> Result<String, Failure> {
+    let text = read_text(file, LARGEST)?;
+    let name = file.display();
+    if let Some(line) = (text.lines()).position(|line| line.split(',').count() != COLUMNS) {
+        return Err(Failure::Input(format!(
+            "error: {name}:{}:1: this is no line of raw samples, which have {COLUMNS} columns\n  help: give the file that `duet calibrate --raw` wrote, whole and unchanged",
+            line + 1
+        )));
+    }
+    let of = |line: &str| line.split(',').next() == Some(section);
+    match text.lines().any(of) {
+        true => Ok(text),
+        false => Err(Failure::Input(format!(
+            "error: no sample of `{name}` is of the section `{section}`\n  help: give what `duet calibrate --only {section} --raw FILE` wrote"
+        ))),
+    }
+}
+
 /// Fits recorded GEMMs anew.
 fn refit(args: &CalibrateArgs, old: &Path, raw: &Path) -> Result<(), Failure> {
     let name = match topology::names().iter().find(|name| old == Path::new(name)) {
@@ -137,11 +159,12 @@ fn refit(args: &CalibrateArgs, old: &Path, raw: &Path) -> Result<(), Failure> {
     let topology = topology::load(&name, &[]).map_err(|error| Failure::input(&error))?;
     let old = topology::text(&name).map_err(|error| Failure::input(&error))?;
     let samples = read_text(raw, LARGEST)?;
-    let read = |file: &Option<PathBuf>| match file {
-        Some(file) => read_text(file, LARGEST),
+    let read = |file: &Option<PathBuf>, section| match file {
+        Some(file) => of_section(file, section),
         None => Ok(String::new()),
     };
-    let (told, other) = (read(&args.choices)?, read(&args.other)?);
+    let told = read(&args.choices, "choices")?;
+    let other = read(&args.other, "gemm")?;
     let further = Further {
         told: &told,
         other: &other,

@@ -163,3 +163,33 @@ fn checking_goes_on_after_a_broken_file() {
     assert!(String::from_utf8_lossy(&output.stdout).contains("pair.yaml: ok"));
     assert!(String::from_utf8_lossy(&output.stderr).contains("none.yaml"));
 }
+
+#[test]
+fn raw_samples_of_a_refit_are_whole_and_of_their_section() {
+    let folder = "experiments/calibration/measured/2026-11-30-h200";
+    let refit = format!(
+        "calibrate --refit {folder}-pair-fourth.yaml --raw {folder}-pair-fourth.csv --out /dev/null"
+    );
+    let torn = std::env::temp_dir().join(format!("duet-torn-{}.csv", std::process::id()));
+    std::fs::write(&torn, "section,case,x,unit,samples\nchoices,algorithm ").unwrap();
+    let name = torn.display();
+    for option in ["--choices", "--other"] {
+        refused(
+            3,
+            &format!("{refit} {option} {name}"),
+            &[
+                &format!("error: {name}:2:1: this is no line of raw samples, which have 5 columns"),
+                "help: give the file that `duet calibrate --raw` wrote, whole and unchanged",
+            ],
+        );
+    }
+    std::fs::remove_file(&torn).unwrap();
+    refused(
+        3,
+        &format!("{refit} --other {folder}-choices.csv"),
+        &[
+            "is of the section `gemm`",
+            "help: give what `duet calibrate --only gemm --raw FILE` wrote",
+        ],
+    );
+}

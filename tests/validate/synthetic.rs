@@ -280,3 +280,36 @@ fn wrong_arguments_are_named() {
         "{error}"
     );
 }
+
+#[test]
+fn predictions_that_were_cut_are_refused() {
+    let whole = fs::read_to_string(data("predicted.csv")).unwrap();
+    let rows = table::read(&data("measured.csv")).unwrap();
+    let kept = 3;
+    // The heading and the first rows; the measured table has every case of it.
+    let cut: String = whole.split_inclusive('\n').take(1 + kept).collect();
+    let file = std::env::temp_dir().join(format!("duet-cut-{}.csv", std::process::id()));
+    fs::write(&file, cut).unwrap();
+    let name = file.to_str().unwrap();
+    let error = duet(
+        &[
+            "validate",
+            ARGS[1],
+            "--measured",
+            ARGS[3],
+            "--predicted",
+            name,
+        ],
+        3,
+    );
+    fs::remove_file(&file).unwrap();
+    let begin = format!(
+        "error: `{name}` predicts {kept} of the {} measured cases; `",
+        rows.len()
+    );
+    assert!(error.starts_with(&begin), "{error}");
+    assert!(
+        error.ends_with("\n  help: give all that `--predict` wrote of this experiment\n"),
+        "{error}"
+    );
+}

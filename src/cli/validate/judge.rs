@@ -203,6 +203,9 @@ fn judge(experiment: &Experiment, args: &JudgeArgs, output: &OutputArgs) -> Resu
         .as_ref()
         .map(|path| Predictions::read(path).map_err(|error| Failure::input(&error)));
     let blind = blind.transpose()?;
+    if let (Some(blind), Some(path)) = (&blind, &args.predicted) {
+        foretells(blind, &measured, path)?;
+    }
     let today = match (&args.topology, &blind) {
         (None, Some(_)) => None,
         _ => Some(predictions(experiment, args, &Selection::default())?),
@@ -272,6 +275,22 @@ fn is_of(experiment: &Experiment, measured: &[Row], path: &Path) -> Result<(), F
             measured[0].case
         ))),
     }
+}
+
+/// Refuses predictions of which a measured case is missing: choices and regrets would silently be those of the rest.
+fn foretells(predictions: &Predictions, measured: &[Row], path: &Path) -> Result<(), Failure> {
+    let missing: Vec<&Case> = (measured.iter().map(|row| &row.case))
+        .filter(|case| predictions.get(case).is_none())
+        .collect();
+    let Some(first) = missing.first() else {
+        return Ok(());
+    };
+    Err(Failure::Input(format!(
+        "error: `{}` predicts {} of the {} measured cases; `{first}` is not among them\n  help: give all that `--predict` wrote of this experiment",
+        path.display(),
+        measured.len() - missing.len(),
+        measured.len(),
+    )))
 }
 
 fn show(found: &Validation, args: &JudgeArgs, output: &OutputArgs) -> Result<(), Failure> {
