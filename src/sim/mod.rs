@@ -165,6 +165,9 @@ pub enum SimError {
     /// A transfer that no product can perform.
     #[error("{transfer} cannot be performed by an epilogue: {why}")]
     Epilogue { transfer: String, why: String },
+    /// The same of a transfer that the product that reads it is to perform.
+    #[error("{transfer} cannot be performed by the product that reads it: {why}")]
+    Loader { transfer: String, why: String },
     /// A kernel asks for more SMs than the GPU has.
     #[error("{task} asks for {want} SMs, but `{device}` has {have}: ask for fewer blocks")]
     TooManySms {

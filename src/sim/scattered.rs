@@ -166,7 +166,7 @@ impl Engine<'_> {
             time + first
         };
         let second = second.min(time + first);
-        // In a graph the orders differ, as good as always.
+        // In a graph the orders differ, as good as always on the one pair measured.
         let (none, every) = match self.options.launch {
             LaunchMode::Stream => (p.powi(members), (1.0 - p).powi(members)),
             LaunchMode::Graph => (0.0, 0.0),

@@ -1,7 +1,7 @@
 //! The documented format: the schema, the worked example, the page.
 
 use duet::schedule::verify::{Limits, Verified, verify};
-use duet::schedule::{TaskId, interpret, json};
+use duet::schedule::{Mover, TaskId, Work, interpret, json};
 use serde_json::Value;
 
 use crate::{errors, mutation, samples};
@@ -91,6 +91,15 @@ fn what_is_written_fits_the_schema() {
         texts.push(json::write(&schedule));
     }
     texts.push(json::write(&samples::two_slots(3)));
+    let mut moved = json::read(EXAMPLE, "two-gpu.json").unwrap();
+    for by in [Mover::Epilogue, Mover::Loader] {
+        for task in &mut moved.tasks {
+            if let Work::Transfer { mover, .. } = &mut task.work {
+                *mover = by;
+            }
+        }
+        texts.push(json::write(&moved));
+    }
     for text in texts {
         let value: Value = serde_json::from_str(&text).unwrap();
         fits(&value, &schema, &schema).unwrap_or_else(|why| panic!("{why}\n{text}"));

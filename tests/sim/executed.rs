@@ -4,12 +4,13 @@ use std::sync::Arc;
 
 use duet::device::{self, DType, Device};
 use duet::operator::{Kind, Operator};
-use duet::schedule::Schedule;
 use duet::schedule::lowered::{self, lower};
-use duet::sim::{Executed, Fused, LaunchMode, Tiled, Tiling, executed};
+use duet::schedule::{Mover, Schedule, Task, Work};
+use duet::sim::{Executed, Fused, LaunchMode, Tiled, Tiling, executed, simulate};
 use duet::strategy;
 use duet::topology::Topology;
 use duet::topology::build::Builder;
+use duet::topology::paths::with_path;
 use duet::units::Seconds;
 
 use crate::support::*;
@@ -201,8 +202,8 @@ fn queues_that_share_a_copy_engine_take_turns() {
     );
     let timeline = executed(&schedule, &topology, &Executed::default()).unwrap();
     let spans = || schedule.tasks.iter().zip(&timeline.spans);
-    let across = |task: &duet::schedule::Task| match task.work {
-        duet::schedule::Work::Transfer { from, to, .. } => {
+    let across = |task: &Task| match task.work {
+        Work::Transfer { from, to, .. } => {
             let gpu = |slice| schedule.placement[usize::from(schedule.rank_of(slice).0)];
             gpu(&from) != gpu(&to)
         }
@@ -350,7 +351,7 @@ fn a_kernel_brings_its_rows_slab_after_slab_as_it_begins() {
         let timeline = executed(&schedule, &topology, &how).unwrap();
         let transfers = (0..schedule.tasks.len()).filter(|&t| {
             let task = &schedule.tasks[t];
-            task.rank.0 == 0 && matches!(task.work, duet::schedule::Work::Transfer { .. })
+            task.rank.0 == 0 && matches!(task.work, Work::Transfer { .. })
         });
         let spans: Vec<_> = transfers.map(|t| timeline.spans[t]).collect();
         (spans, timeline.makespan)
@@ -373,6 +374,40 @@ fn a_kernel_brings_its_rows_slab_after_slab_as_it_begins() {
         assert!(spans.last().unwrap().end < makespan);
         assert!(slabs == 1 || makespan < run("fusion-alltoall:mover=loader").1);
     }
+}
+
+#[test]
+fn loaders_reach_no_gpu_through_a_host_and_follow_nothing() {
+    let operator = Operator::gemm(Kind::AgGemm, 512, 1024, 512, 2, DType::Bf16).unwrap();
+    let topology = machine(|_| {});
+    let choice = strategy::parse("fusion-alltoall:slabs=2,mover=loader").unwrap();
+    let schedule = choice.build(&operator, &topology, &[0, 1]).unwrap();
+    let how = duet::sim::Options::default();
+    let said = |schedule: &Schedule, topology: &Topology| {
+        simulate(schedule, topology, &how).unwrap_err().to_string()
+    };
+    assert!(simulate(&schedule, &topology, &how).is_ok());
+    // The second of two slabs by a copy engine.
+    let mut mixed = schedule.clone();
+    let own = |task: &&mut Task| task.rank.0 == 0 && matches!(task.work, Work::Transfer { .. });
+    let second = mixed.tasks.iter_mut().filter(own).nth(1).unwrap();
+    if let Work::Transfer { mover, .. } = &mut second.work {
+        *mover = Mover::CopyEngine;
+    }
+    let text = said(&mixed, &topology);
+    assert!(
+        text.contains("cannot be performed by the product that reads it: task")
+            && text.ends_with("follows it in its lane, but nothing there waits for what a product brings; use another lane"),
+        "{text}"
+    );
+    let text = said(
+        &schedule,
+        &with_path(&topology, "host:1MiB".parse().unwrap()),
+    );
+    assert!(
+        text.contains("from inside a kernel, but there is no direct path"),
+        "{text}"
+    );
 }
 
 /// A kernel whose tiles are known spreads its stores over a share of the next wave, if there is one: with it the sum

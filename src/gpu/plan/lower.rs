@@ -183,7 +183,7 @@ impl<'a> Lowering<'a> {
             let all = lowering.loads.entry(one.product).or_default();
             all.push(one.transfer);
         }
-        lowering.tasks(options);
+        lowering.tasks(options)?;
         Ok(lowering)
     }
 
@@ -199,7 +199,7 @@ impl<'a> Lowering<'a> {
     }
 
     /// Appends the steps of all tasks.
-    fn tasks(&mut self, options: &Options) {
+    fn tasks(&mut self, options: &Options) -> Result<(), LowerError> {
         let mut lanes = Lanes::default();
         let size = self.schedule.operator.dtype.size();
         let mut next = 0;
@@ -254,6 +254,10 @@ impl<'a> Lowering<'a> {
                     };
                     let (streams, rings) = (&mut self.streams, &mut self.rings);
                     let ends = transfer.emit(&mut self.out, streams, rings, options.path);
+                    let ends = ends.ok_or_else(|| LowerError::Epilogue {
+                        transfer: self.schedule.describe(id),
+                        why: "no product performs it; use mover=ce".to_owned(),
+                    })?;
                     self.out.end(ends);
                 }
                 Work::Compute(c) if self.schedule.task(id).launch.is_some() => {
@@ -272,6 +276,7 @@ impl<'a> Lowering<'a> {
             }
             next += count;
         }
+        Ok(())
     }
 
     /// A transfer that goes through the host and need not wait for others of its lane that do. Those beside

@@ -19,10 +19,13 @@ pub(super) fn stores(
     let gpu = |rank: Rank| schedule.placement[usize::from(rank.0)];
     let new = |old: TaskId| {
         let at = alone.origin.iter().position(|&origin| origin == old);
-        TaskId(at.unwrap_or_default() as u32)
+        at.map(|at| TaskId(at as u32))
     };
     for one in &mut stored {
-        let [transfer, group] = [one.transfer, one.group].map(new);
+        let (Some(transfer), Some(group)) = (new(one.transfer), new(one.group)) else {
+            let no = "what runs in its place lacks it or its group; use mover=ce";
+            return Err(refuse(one.transfer, no));
+        };
         let rank = schedule.task(one.group).rank;
         let no = if gpu(rank) == gpu(schedule.rank_of(&one.to)) {
             "both ranks are on one GPU; use mover=ce"
@@ -42,9 +45,9 @@ pub(super) fn stores(
 /// The transfers by loaders, all of which kernels of Duet's can perform.
 pub(super) fn loads(alone: &Lowered, options: &Options) -> Result<Vec<Loaded>, LowerError> {
     let schedule = &alone.schedule;
-    let loads = lowered::loaded(alone).map_err(|(transfer, why)| LowerError::Loader {
-        transfer: schedule.describe(transfer),
-        why,
+    let loads = lowered::loaded(alone).map_err(|no| LowerError::Loader {
+        transfer: schedule.describe(no.transfer),
+        why: no.why,
     })?;
     match loads.first() {
         Some(one) if options.path != Path::P2p => Err(LowerError::Loader {

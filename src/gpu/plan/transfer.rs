@@ -89,14 +89,17 @@ fn part(area: &Area, first: u32, rows: u32, element: u64) -> Area {
 }
 
 impl Transfer<'_> {
-    /// Appends the steps; returns those with which it ends.
+    /// Appends the steps; returns those with which it ends. `None`: a product must perform it, which none does.
     pub(super) fn emit(
         &self,
         out: &mut Emitter,
         streams: &mut Streams<'_>,
         rings: &mut Rings,
         path: Path,
-    ) -> Vec<usize> {
+    ) -> Option<Vec<usize>> {
+        if matches!(self.mover, Mover::Epilogue | Mover::Loader) {
+            return None;
+        }
         let rows = self.from.rows;
         let (host_rows, chunk) = match path {
             _ if self.from.gpu == self.to.gpu => (0, 0),
@@ -113,8 +116,8 @@ impl Transfer<'_> {
             let from = part(&self.from, 0, straight, self.element);
             let to = part(&self.to, 0, straight, self.element);
             let what = match self.mover {
-                // Products perform the other two.
-                Mover::CopyEngine | Mover::Epilogue | Mover::Loader => What::Copy { from, to },
+                Mover::CopyEngine => What::Copy { from, to },
+                Mover::Epilogue | Mover::Loader => return None,
                 Mover::Sm { blocks } => What::CopyKernel {
                     from,
                     to,
@@ -135,7 +138,7 @@ impl Transfer<'_> {
             let enter = stream(End::In, self.to.gpu);
             ends.extend(self.through_host(out, rings, (leave, enter), straight, chunk));
         }
-        ends
+        Some(ends)
     }
 
     /// The rows from `first` on, chunk by chunk; returns the last step.

@@ -345,7 +345,7 @@ fn mover(node: &Node, text: &str, found: &mut Diagnostics) -> Option<Mover> {
             "expected `copy-engine`, `epilogue`, `loader` or an object",
         );
         found.push(mistake.help(
-            "write `\"copy-engine\"`, `\"epilogue\"`, or e.g. `{\"sm\": 8}` for 8 thread blocks",
+            "write `\"copy-engine\"`, `\"epilogue\"`, `\"loader\"`, or e.g. `{\"sm\": 8}` for 8 thread blocks",
         ));
         return None;
     }

@@ -32,7 +32,7 @@ pub struct Unstored {
 }
 
 /// Whether two slices have memory in common.
-fn meet(a: &Slice, b: &Slice) -> bool {
+pub(super) fn meet(a: &Slice, b: &Slice) -> bool {
     let rows = u64::from(a.rows.start) < b.rows.end() && u64::from(b.rows.start) < a.rows.end();
     let cols = u64::from(a.cols.start) < b.cols.end() && u64::from(b.cols.start) < a.cols.end();
     (a.buffer, a.slot) == (b.buffer, b.slot) && rows && cols

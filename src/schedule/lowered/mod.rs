@@ -24,7 +24,7 @@ mod order;
 pub use clock::{Clocks, Moment};
 pub use epilogue::{Stored, Unstored, by_epilogue, stored};
 pub use fused::BAND;
-pub use loader::{Loaded, by_loader, loaded};
+pub use loader::{Loaded, Unloaded, by_loader, loadable, loaded};
 
 use crate::schedule::verify::{GpuSms, Limits, VerifyError, verify};
 use crate::schedule::{

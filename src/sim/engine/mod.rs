@@ -16,6 +16,7 @@ use super::scattered::Scattered;
 use super::staging::{Staging, staged_bytes};
 use super::stored::Stores;
 use super::{LaunchMode, Options, SimError, Streams, Submission, host};
+use crate::schedule::lowered::loadable;
 use crate::schedule::{CollectiveId, Mover, Schedule, TaskId, Work};
 use crate::timeline::{Bound, Cause, LinkUse, Sample, Span, Timeline};
 use crate::topology::Topology;
@@ -109,6 +110,10 @@ impl<'a> Engine<'a> {
                 gpus,
             });
         }
+        loadable(schedule).map_err(|no| SimError::Loader {
+            transfer: schedule.describe(no.transfer),
+            why: no.why,
+        })?;
         let machine = Machine::new(topology, options.terms, staged_bytes(schedule, topology));
         let split = (topology.path.host()).is_some_and(|(share, _)| share > 0.0 && share < 1.0);
         let graph = Graph::new(schedule, options.streams, split);
@@ -343,7 +348,12 @@ impl<'a> Engine<'a> {
                 }
                 match mover {
                     // A kernel that has its SMs brings it.
-                    Mover::Loader if src == dst || !self.host_only() => {
+                    Mover::Loader => {
+                        let way = (src != dst).then(|| self.costs.machine.way(src, dst));
+                        if let Some(Way::Paths(_)) = way.transpose()? {
+                            let task = self.schedule.describe(TaskId(step));
+                            return Err(SimError::NotDirect { task, gpu: src });
+                        }
                         self.begin_transfer(step, now)
                     }
                     _ if src == dst => self.kernel_ready(step, now),

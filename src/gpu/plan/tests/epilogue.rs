@@ -2,7 +2,7 @@
 
 use super::mutation::fates;
 use super::*;
-use crate::schedule::{Compute, Mover, Role, TaskId, Work};
+use crate::schedule::{Compute, Mover, Role, TaskId, Work, lowered};
 
 fn built(text: &str, (m, n, k): (u64, u64, u64), tp: u32, placement: &[u32]) -> Schedule {
     let operator = Operator::gemm(Kind::GemmRs, m, n, k, tp, DType::Bf16).expect("valid");
@@ -234,4 +234,22 @@ fn a_missing_wait_of_stored_tiles_is_noticed() {
     }
     let [caught, missed, harmless] = total;
     assert!(caught > 20 && missed <= 2 && harmless == 0, "{total:?}");
+}
+
+#[test]
+fn what_the_lowered_schedule_lacks_is_no_other_task() {
+    let schedule = built(
+        "fusion-ring:mover=epilogue,chunks=1",
+        (64, 48, 32),
+        2,
+        &[0, 1],
+    );
+    let mut alone = lowered::lower(&schedule, &own().lowered());
+    alone.origin.clear();
+    let refused = super::super::performed::stores(&schedule, &alone, &own());
+    let text = refused.expect_err("is refused").to_string();
+    assert_eq!(
+        text,
+        "task 2 (rank 0, lane ring, transfer) cannot be performed by an epilogue: what runs in its place lacks it or its group; use mover=ce"
+    );
 }

@@ -2,7 +2,7 @@
 
 use super::mutation::fates;
 use super::*;
-use crate::schedule::{Dep, Mover, TaskId, Via, Work};
+use crate::schedule::{Dep, Mover, Rank, TaskId, Via, Work, lowered};
 
 fn built(text: &str, (m, n, k): (u64, u64, u64), placement: &[u32]) -> Schedule {
     let tp = placement.len() as u32;
@@ -121,6 +121,44 @@ fn what_loaders_cannot_do_is_said() {
         text.ends_with("it brings nothing to its own rank"),
         "{text}"
     );
+}
+
+#[test]
+fn what_products_bring_is_in_no_order() {
+    let text = "fusion-alltoall:mover=loader,slabs=2";
+    let schedule = built(text, (64, 48, 256), &[0, 1]);
+    let alone = lowered::lower(&schedule, &own().lowered());
+    let ids = || (0..alone.schedule.tasks.len() as u32).map(TaskId);
+    let here = ids().filter(|&id| {
+        lowered::by_loader(&alone.schedule, id) && alone.schedule.task(id).rank == Rank(0)
+    });
+    let [first, second] = here.collect::<Vec<_>>()[..] else {
+        panic!("not two slabs");
+    };
+    let slices = |id: TaskId| match alone.schedule.task(id).work {
+        Work::Transfer { from, to, .. } => (from, to),
+        other => panic!("{other:?}"),
+    };
+    let why = |from, to, mover| {
+        let mut changed = alone.clone();
+        changed.schedule.tasks[second.index()].work = Work::Transfer { from, to, mover };
+        let no = lowered::loaded(&changed).expect_err("is refused");
+        (no.transfer, no.why)
+    };
+    let said = |id: TaskId| alone.schedule.describe(id);
+    let (from, to) = slices(second);
+    let touches = format!(
+        "it touches rows that {} brings, and nothing orders what products bring; use mover=ce",
+        said(first)
+    );
+    let place = slices(first).1;
+    assert_eq!(why(place, to, Mover::Loader), (second, touches.clone()));
+    assert_eq!(why(from, place, Mover::Loader), (second, touches));
+    let follows = format!(
+        "{} follows it in its lane, but nothing there waits for what a product brings; use another lane",
+        said(second)
+    );
+    assert_eq!(why(from, to, Mover::CopyEngine), (first, follows));
 }
 
 #[test]
