@@ -193,3 +193,19 @@ fn raw_samples_of_a_refit_are_whole_and_of_their_section() {
         ],
     );
 }
+
+#[test]
+fn rows_are_brought_over_direct_paths_only() {
+    let shape = "--op ag-gemm -m 2048 -n 8192 -k 16384 --strategy fusion-alltoall:mover=loader";
+    for way in [
+        "-t rtx4090-pcie-8 --tp 8",
+        "-t h200-pair --tp 2 --path host:2MiB",
+        "-t h200-pair --tp 2 --path hybrid:0.1:2MiB",
+    ] {
+        refused(
+            3,
+            &format!("simulate {way} {shape}"),
+            &["from inside a kernel, but there is no direct path: copy the slice first"],
+        );
+    }
+}
