@@ -15,11 +15,13 @@ import argparse
 import csv
 import json
 import math
-import os
-import select
 import statistics
-import subprocess
+import sys
 import time
+from pathlib import Path
+
+sys.path.append(str(Path(__file__).resolve().parents[1] / "peers" / "torch"))
+from alternate import Program  # noqa: E402
 
 MIB = 1 << 20
 CHUNKS = [1, 2, 4]
@@ -38,7 +40,6 @@ SHAPES = [
     ("ag-gemm", 8192, 12288, 12288),
     ("gemm-rs", 8192, 12288, 12288),
 ]
-LIMIT_S = 60
 
 
 def strategies(op, m):
@@ -67,40 +68,18 @@ def requests(op, m, n, k):
     return cases
 
 
-class Duet:
-    """A process that answers lines of JSON with lines of JSON."""
+class Duet(Program):
+    """`duet gpu serve`; what is refused is a RuntimeError."""
 
     def __init__(self, path):
-        command = [path, "gpu", "serve", "--warm", "0.4ms"]
-        self.process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, bufsize=0)
-        self.rest = b""
+        super().__init__([path, "gpu", "serve", "--warm", "0.4ms"])
         self.read()
 
-    def read(self):
-        end = time.monotonic() + LIMIT_S
-        while b"\n" not in self.rest:
-            left = end - time.monotonic()
-            ready = left > 0 and select.select([self.process.stdout], [], [], left)[0]
-            data = os.read(self.process.stdout.fileno(), 65536) if ready else b""
-            if not data:
-                raise RuntimeError("duet does not answer")
-            self.rest += data
-        line, self.rest = self.rest.split(b"\n", 1)
-        return json.loads(line)
-
-    def ask(self, request):
-        self.process.stdin.write((json.dumps(request) + "\n").encode())
-        answer = self.read()
+    def microseconds(self, request):
+        answer = self.ask(request)
         if not answer["ok"]:
             raise RuntimeError(answer["error"])
         return answer["makespan_s"] * 1e6
-
-    def end(self):
-        self.process.stdin.close()
-        try:
-            self.process.wait(20)
-        except subprocess.TimeoutExpired:
-            self.process.kill()
 
 
 def measure(duet, cases, rounds):
@@ -110,10 +89,8 @@ def measure(duet, cases, rounds):
         names = [name for name in cases if name in times]
         for name in names[turn % len(names) :] + names[: turn % len(names)]:
             try:
-                time_us = duet.ask(cases[name][1])
+                time_us = duet.microseconds(cases[name][1])
             except RuntimeError as error:
-                if "does not answer" in str(error):
-                    raise
                 print(f"  {name}: {error}", flush=True)
                 del times[name]
                 continue
@@ -145,7 +122,7 @@ def main():
         duet = Duet(args.duet)
         try:
             times = measure(duet, cases, args.rounds)
-        except (RuntimeError, BrokenPipeError) as error:
+        except (SystemExit, BrokenPipeError) as error:
             print(f"{name}: {error}", flush=True)
             duet.process.kill()
             continue

@@ -6,30 +6,11 @@
 use super::Streams;
 use super::sums::{Sums, brings};
 use super::waits::{Signals, Waits, compute_queues};
-use crate::schedule::lowered::by_loader;
+use crate::schedule::lowered::Loaded;
 use crate::schedule::{Dep, LaunchId, Schedule, TaskId, Via};
 
 /// No step.
 pub(super) const NONE: u32 = u32::MAX;
-
-/// Transfers by loaders, each with the first fused kernel that waits for it.
-fn brought(schedule: &Schedule) -> Vec<(LaunchId, u32)> {
-    let mut all: Vec<(LaunchId, u32)> = Vec::new();
-    if schedule.launches.is_empty() {
-        return all;
-    }
-    for (t, task) in schedule.tasks.iter().enumerate() {
-        let Some(launch) = task.launch else { continue };
-        for dep in schedule.deps(TaskId(t as u32)) {
-            if by_loader(schedule, dep.task) {
-                all.push((launch, dep.task.0));
-            }
-        }
-    }
-    all.sort_unstable_by_key(|&(launch, task)| (task, launch));
-    all.dedup_by_key(|&mut (_, task)| task);
-    all
-}
 
 /// The graph of steps.
 #[derive(Debug)]
@@ -52,7 +33,7 @@ pub(super) struct Graph {
     /// First task of each fused kernel.
     pub launch_first: Vec<u32>,
     /// Transfers that a fused kernel performs once it has begun.
-    pub brought: Vec<(LaunchId, u32)>,
+    pub brought: Vec<Loaded>,
     /// Which dependencies are waits.
     waits: Waits,
 }
@@ -60,8 +41,8 @@ pub(super) struct Graph {
 impl Graph {
     /// The graph of `schedule`.
     ///
-    /// `split`: whether transfers between GPUs go in two parts.
-    pub fn new(schedule: &Schedule, streams: Streams, split: bool) -> Self {
+    /// `brought`: its transfers by loaders; `split`: whether transfers between GPUs go in two parts.
+    pub fn new(schedule: &Schedule, brought: Vec<Loaded>, streams: Streams, split: bool) -> Self {
         let tasks = schedule.tasks.len();
         let launches = schedule.launches.len();
         let mut graph = Self {
@@ -75,7 +56,7 @@ impl Graph {
             sums: Sums::default(),
             launch_left: vec![0; launches],
             launch_first: vec![NONE; launches],
-            brought: brought(schedule),
+            brought,
             waits: Waits::new(schedule, streams, split),
         };
         let fused = if launches > 0 {
@@ -92,8 +73,8 @@ impl Graph {
                 }
             }
         }
-        for &(_, task) in &graph.brought {
-            graph.waiting[task as usize] += 1; // its kernel's start
+        for one in &graph.brought {
+            graph.waiting[one.transfer.index()] += 1; // its kernel's start
         }
         graph.link_lanes(schedule, streams);
         graph.link_dependencies(schedule, streams);

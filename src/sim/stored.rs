@@ -20,7 +20,7 @@ use super::engine::{Engine, Event};
 use super::fluid::TIE;
 use super::machine::Way;
 use crate::schedule::lowered::stored;
-use crate::schedule::{Mover, Schedule, TaskId, Work};
+use crate::schedule::{Schedule, TaskId, Work};
 
 /// How far a transfer is.
 #[derive(Copy, Clone, Debug, Default)]
@@ -165,14 +165,5 @@ impl Engine<'_> {
         let device = self.costs.device(self.costs.gpu(transfer));
         let rate = narrowest * device.sm_copy_efficiency;
         Ok(latency + f64::max(bytes / rate, spread))
-    }
-
-    /// Whether a step is a transfer by an epilogue.
-    pub(super) fn by_epilogue(&self, step: u32) -> bool {
-        let task = self.schedule.tasks.get(step as usize);
-        let mover = Mover::Epilogue;
-        task.is_some_and(
-            |task| matches!(task.work, Work::Transfer { mover: by, .. } if by == mover),
-        )
     }
 }

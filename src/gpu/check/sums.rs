@@ -2,9 +2,9 @@
 
 use std::time::Duration;
 
-use super::bench::{Bench, wrong};
+use super::bench::Bench;
 use super::math::product_error;
-use super::tiles::{FLAGS, MIB, PARTS, SOURCE, WORDS, gate, gated_by, plain, right};
+use super::tiles::{FLAGS, MIB, PARTS, SOURCE, WORDS, gate, gated_by, in_time, plain, right};
 use crate::device::DType;
 use crate::gpu::GpuError;
 use crate::gpu::kernels::Matrix;
@@ -33,11 +33,7 @@ pub fn summed(bench: &Bench) -> Result<String, GpuError> {
         for (epoch, n) in [(7, 136), (8, 131)] {
             bench.zero(bench.at(WORDS, 4096)?)?;
             let found = one(bench, tile, dtype, n, epoch)?;
-            let status = bench.words(WORDS, 4)?;
-            if status[0] != 0 {
-                let text = format!("{tile}: a wait passed its limit: {status:?}");
-                return Err(wrong(text));
-            }
+            in_time(tile, &bench.words(WORDS, 4)?)?;
             right(tile, dtype, found)?;
         }
     }

@@ -189,12 +189,18 @@ fn late(bench: &Bench, tile: Tile, slabs: &[(u32, u32)], lost: bool) -> Result<(
             false => Err(wrong(format!("{tile}: status {status:?} of a lost flag"))),
         };
     }
-    if status[0] != 0 {
-        return Err(wrong(format!(
-            "{tile}: a wait passed its limit: {status:?}"
-        )));
-    }
+    in_time(tile, &status)?;
     right(tile, dtype, found)
+}
+
+/// Whether no wait of a kernel passed its limit, by its status words.
+pub(super) fn in_time(tile: Tile, status: &[u32]) -> Result<(), GpuError> {
+    match status[0] {
+        0 => Ok(()),
+        _ => Err(wrong(format!(
+            "{tile}: a wait passed its limit: {status:?}"
+        ))),
+    }
 }
 
 /// Uploads the tables of a product.

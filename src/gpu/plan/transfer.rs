@@ -97,9 +97,11 @@ impl Transfer<'_> {
         rings: &mut Rings,
         path: Path,
     ) -> Option<Vec<usize>> {
-        if matches!(self.mover, Mover::Epilogue | Mover::Loader) {
-            return None;
-        }
+        let blocks = match self.mover {
+            Mover::CopyEngine => None,
+            Mover::Sm { blocks } => Some(blocks),
+            Mover::Epilogue | Mover::Loader => return None,
+        };
         let rows = self.from.rows;
         let (host_rows, chunk) = match path {
             _ if self.from.gpu == self.to.gpu => (0, 0),
@@ -115,10 +117,9 @@ impl Transfer<'_> {
             let stream = streams.lane(self.gpu, self.lane.0, self.lane.1);
             let from = part(&self.from, 0, straight, self.element);
             let to = part(&self.to, 0, straight, self.element);
-            let what = match self.mover {
-                Mover::CopyEngine => What::Copy { from, to },
-                Mover::Epilogue | Mover::Loader => return None,
-                Mover::Sm { blocks } => What::CopyKernel {
+            let what = match blocks {
+                None => What::Copy { from, to },
+                Some(blocks) => What::CopyKernel {
                     from,
                     to,
                     blocks,

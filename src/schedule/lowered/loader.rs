@@ -54,13 +54,13 @@ pub fn loaded(lowered: &Lowered) -> Result<Vec<Loaded>, Unloaded> {
     )
 }
 
-/// Whether fused kernels can perform all transfers by loaders of a schedule as it is written.
+/// The same of a schedule as it is written, where products are fused kernels.
 ///
 /// # Errors
 /// [`Unloaded`], the first that cannot be performed so.
-pub fn loadable(schedule: &Schedule) -> Result<(), Unloaded> {
+pub fn loadable(schedule: &Schedule) -> Result<Vec<Loaded>, Unloaded> {
     let launch = |id: TaskId| schedule.task(id).launch.map(|launch| launch.0);
-    performed(schedule, &launch, "inside a fused kernel; use mover=ce").map(|_| ())
+    performed(schedule, &launch, "inside a fused kernel; use mover=ce")
 }
 
 /// Transfers by loaders, each with its product; `number` gives that of a task, and `outside` says where others

@@ -98,7 +98,7 @@ impl Engine<'_> {
                 _ => self.costs.lane(gpu),
             };
             // A loader's warp goes on by itself.
-            let by_product = self.by_epilogue(next) || by_loader(self.schedule, TaskId(task));
+            let by_product = self.stores.performs(next) || by_loader(self.schedule, TaskId(task));
             let gap = match by_product {
                 true => 0.0,
                 false => gap + self.costs.signals(gpu, after, before, self.copies(task)),
@@ -188,7 +188,7 @@ impl Engine<'_> {
 
     /// From the end of `task` to `step` knowing of it [s].
     fn hand_off(&self, task: u32, step: u32, via: Via) -> f64 {
-        if self.by_epilogue(step) {
+        if self.stores.performs(step) {
             return 0.0; // it is a part of the kernel
         }
         let here = self.staging.ended_on(task);

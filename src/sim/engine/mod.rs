@@ -16,7 +16,7 @@ use super::scattered::Scattered;
 use super::staging::{Staging, staged_bytes};
 use super::stored::Stores;
 use super::{LaunchMode, Options, SimError, Streams, Submission, host};
-use crate::schedule::lowered::loadable;
+use crate::schedule::lowered::{Loaded, loadable};
 use crate::schedule::{CollectiveId, Mover, Schedule, TaskId, Work};
 use crate::timeline::{Bound, Cause, LinkUse, Sample, Span, Timeline};
 use crate::topology::Topology;
@@ -110,13 +110,13 @@ impl<'a> Engine<'a> {
                 gpus,
             });
         }
-        loadable(schedule).map_err(|no| SimError::Loader {
+        let brought = loadable(schedule).map_err(|no| SimError::Loader {
             transfer: schedule.describe(no.transfer),
             why: no.why,
         })?;
         let machine = Machine::new(topology, options.terms, staged_bytes(schedule, topology));
         let split = (topology.path.host()).is_some_and(|(share, _)| share > 0.0 && share < 1.0);
-        let graph = Graph::new(schedule, options.streams, split);
+        let graph = Graph::new(schedule, brought, options.streams, split);
         let unstarted = Span {
             ready: 0.0,
             start: 0.0,
@@ -305,9 +305,9 @@ impl<'a> Engine<'a> {
                 let first = self.graph.launch_first[launch as usize];
                 self.condition(first, now, Cause::Start, now);
                 for at in 0..self.graph.brought.len() {
-                    let (by, task) = self.graph.brought[at];
-                    if by.0 == launch {
-                        self.condition(task, now, Cause::Start, now);
+                    let Loaded { transfer, product } = self.graph.brought[at];
+                    if product == launch {
+                        self.condition(transfer.0, now, Cause::Start, now);
                     }
                 }
                 Ok(())

@@ -13,13 +13,6 @@ fn built(text: &str, (m, n, k): (u64, u64, u64), tp: u32, placement: &[u32]) -> 
         .expect("builds")
 }
 
-fn own() -> Options {
-    Options {
-        products: Products::Own,
-        ..Options::default()
-    }
-}
-
 fn gated(plan: &Plan) -> Vec<(usize, &[Rows])> {
     let steps = plan.steps.iter().enumerate();
     let groups = steps.filter_map(|(at, step)| match &step.what {

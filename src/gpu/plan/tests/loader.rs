@@ -13,13 +13,6 @@ fn built(text: &str, (m, n, k): (u64, u64, u64), placement: &[u32]) -> Schedule 
         .expect("builds")
 }
 
-fn own() -> Options {
-    Options {
-        products: Products::Own,
-        ..Options::default()
-    }
-}
-
 #[test]
 fn a_launch_for_each_rank_is_all_there_is() {
     let text = "fusion-alltoall:mover=loader,slabs=2";

@@ -2,7 +2,6 @@
 
 mod emulator;
 mod epilogue;
-
 mod loader;
 mod machine;
 mod mutation;
@@ -237,6 +236,14 @@ fn apart(plan: &Plan) -> Plan {
         }
     }
     apart
+}
+
+/// Products of Duet's own.
+fn own() -> Options {
+    Options {
+        products: Products::Own,
+        ..Options::default()
+    }
 }
 
 /// Whether transfers by epilogues can be performed.

@@ -4,7 +4,7 @@ use proptest::prelude::*;
 
 use super::emulator::emulate;
 use super::race::{forks_and_joins, races};
-use super::{apart, bridges, cases, circle, references, settings, stores};
+use super::{apart, bridges, cases, circle, own, references, settings, stores};
 use crate::device::DType;
 use crate::gpu::plan::{
     FlagId, Flags, Joined, LowerError, Mode, Options, Path, Plan, Products, Rows, Step, What, lower,
@@ -263,10 +263,7 @@ fn more_streams_than_a_gpu_serves_are_refused() {
 fn own_kernels_wait_inside_where_every_rank_has_a_gpu() {
     let operator = Operator::gemm(Kind::AgGemm, 64, 48, 5, 4, DType::Bf16).unwrap();
     let choice = strategy::parse("fusion-alltoall:chunks=2").unwrap();
-    let options = Options {
-        products: Products::Own,
-        ..Options::default()
-    };
+    let options = own();
     let sms = |_: u32| GpuSms {
         total: 132,
         collective: 32,
@@ -337,11 +334,7 @@ fn rows_that_come_in_slabs_are_one_kernel_that_waits_on_its_way() {
     let plan = |text: &str, flags| {
         let choice = strategy::parse(text).unwrap();
         let schedule = choice.build(&operator, &circle(2), &[0, 1]).unwrap();
-        let options = Options {
-            flags,
-            products: Products::Own,
-            ..Options::default()
-        };
+        let options = Options { flags, ..own() };
         lower(&schedule, &options, None).unwrap()
     };
     let slabs = plan("fusion-alltoall:slabs=3,chunks=2", Flags::Value);
@@ -401,11 +394,7 @@ fn sums_that_travel_are_a_kernel_in_each_step() {
     let choice = strategy::parse("fusion-ring:chunks=2").unwrap();
     let schedule = choice.build(&operator, &circle(2), &[0, 1]).unwrap();
     let plan = |mode| {
-        let options = Options {
-            mode,
-            products: Products::Own,
-            ..Options::default()
-        };
+        let options = Options { mode, ..own() };
         let plan = lower(&schedule, &options, None).unwrap();
         let kernel = |step: &Step| match &step.what {
             What::Gated {
@@ -443,8 +432,7 @@ fn products_of_one_kernel_are_one_launch_where_no_tile_has_rows_of_two() {
         let options = Options {
             mode,
             flags,
-            products: Products::Own,
-            ..Options::default()
+            ..own()
         };
         let plan = lower(&schedule, &options, None).unwrap();
         let rows = |joined: &Joined| joined.rows.iter().map(|r| r.start).collect::<Vec<_>>();
@@ -475,10 +463,7 @@ fn products_that_wait_for_rows_of_a_are_not_joined_with_sums() {
     let operator = Operator::gemm(Kind::GemmRs, 512, 48, 40, 2, DType::Bf16).unwrap();
     let choice = strategy::parse("fusion-ring:chunks=2").unwrap();
     let schedule = choice.build(&operator, &circle(2), &[0, 1]).unwrap();
-    let options = Options {
-        products: Products::Own,
-        ..Options::default()
-    };
+    let options = own();
     let mut plan = lower(&schedule, &options, None).unwrap();
     let joined = |plan: &Plan| crate::gpu::plan::joined::joined(&plan.steps, 2).len();
     assert_eq!(joined(&plan), 2);
@@ -501,10 +486,7 @@ fn products_that_follow_one_another_by_launch_order_are_not_joined() {
     let operator = Operator::gemm(Kind::GemmRs, 512, 48, 40, 2, DType::Bf16).unwrap();
     let choice = strategy::parse("fusion-ring:chunks=1").unwrap();
     let mut schedule = choice.build(&operator, &circle(2), &[0, 1]).unwrap();
-    let options = Options {
-        products: Products::Own,
-        ..Options::default()
-    };
+    let options = own();
     let joined = |schedule: &Schedule| lower(schedule, &options, None).unwrap().joined.len();
     assert_eq!(joined(&schedule), 2);
     // A group of a kernel that waits for another to have ended: tiles of one launch are in no such order.
@@ -570,10 +552,7 @@ fn more_lanes_than_streams_are_refused_before_anything_is_lowered() {
     let operator = Operator::gemm(Kind::AgGemm, 60, 60, 8, 30, DType::Bf16).unwrap();
     let placement: Vec<u32> = (0..30).collect();
     let schedule = choice.build(&operator, &circle(30), &placement).unwrap();
-    let options = Options {
-        products: Products::Own,
-        ..Options::default()
-    };
+    let options = own();
     assert!(lower(&schedule, &options, None).is_ok());
 }
 
@@ -582,10 +561,7 @@ fn own_kernels_say_which_rows_are_done() {
     let operator = Operator::gemm(Kind::GemmRs, 64, 48, 20, 4, DType::Bf16).unwrap();
     let choice = strategy::parse("fusion-alltoall:chunks=2").unwrap();
     let schedule = choice.build(&operator, &circle(4), &[0, 1, 2, 3]).unwrap();
-    let options = Options {
-        products: Products::Own,
-        ..Options::default()
-    };
+    let options = own();
     let plan = lower(&schedule, &options, None).unwrap();
     let mut kernels = 0;
     for (at, step) in plan.steps.iter().enumerate() {
