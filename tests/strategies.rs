@@ -387,6 +387,13 @@ fn what_cannot_be_is_skipped_in_words() {
         said("fusion-alltoall:slabs=2", Kind::GemmRs, 2),
         "slabs cut a gathered A along k, and gemm-rs gathers none"
     );
+    let many = Operator::gemm(Kind::AgGemm, 4096, 64, 4096, 2, DType::Bf16).unwrap();
+    let choice = strategy::parse("fusion-alltoall:chunks=1024,slabs=1024").unwrap();
+    let refused = choice.build(&many, &switch(2), &[0, 1]).unwrap_err();
+    assert_eq!(
+        refused.reason,
+        "chunks=1024 and slabs=1024 cut a shard into 1048576 pieces, more than 16384"
+    );
     assert_eq!(
         said("fusion-alltoall:mover=loader", Kind::GemmRs, 2),
         "mover=loader brings the rows of A that others have, and gemm-rs gathers none"

@@ -168,7 +168,7 @@ fn wanted(args: &TuneArgs) -> Result<Vec<Wanted>, Failure> {
 
 /// A shape before anything is measured, with the short list of its ranking.
 fn ranked(args: &TuneArgs, wanted: &Wanted, machine: &str, tiles: &[Tile]) -> (Tuned, Vec<Ranked>) {
-    let settings = settings(&wanted.group.operator, tiles);
+    let settings = settings(&wanted.group, tiles);
     let ranking = rank(&wanted.group, &wanted.topology, &settings, &|| ());
     let mut reasons: BTreeMap<String, u32> = BTreeMap::new();
     for (_, reason) in &ranking.skipped {

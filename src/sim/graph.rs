@@ -5,7 +5,7 @@
 
 use super::Streams;
 use super::sums::{Sums, brings};
-use super::waits::{Signals, Waits, compute_queues};
+use super::waits::{Signals, Waits, compute_queues, shares};
 use crate::schedule::lowered::Loaded;
 use crate::schedule::{Dep, LaunchId, Schedule, TaskId, Via};
 
@@ -41,10 +41,17 @@ pub(super) struct Graph {
 impl Graph {
     /// The graph of `schedule`.
     ///
-    /// `brought`: its transfers by loaders; `split`: whether transfers between GPUs go in two parts.
-    pub fn new(schedule: &Schedule, brought: Vec<Loaded>, streams: Streams, split: bool) -> Self {
+    /// `brought`: its transfers by loaders; `split`: whether transfers between GPUs go in two parts; `host`: queues
+    /// at the far end of each lane whose transfers go through a host.
+    pub fn new(
+        schedule: &Schedule,
+        brought: Vec<Loaded>,
+        streams: Streams,
+        (split, host): (bool, usize),
+    ) -> Self {
         let tasks = schedule.tasks.len();
         let launches = schedule.launches.len();
+        let shared = shares(schedule, streams, host);
         let mut graph = Self {
             tasks: tasks as u32,
             waiting: vec![0; tasks + launches],
@@ -57,7 +64,7 @@ impl Graph {
             launch_left: vec![0; launches],
             launch_first: vec![NONE; launches],
             brought,
-            waits: Waits::new(schedule, streams, split),
+            waits: Waits::new(schedule, streams, split, shared),
         };
         let fused = if launches > 0 {
             &schedule.tasks[..]
@@ -76,7 +83,7 @@ impl Graph {
         for one in &graph.brought {
             graph.waiting[one.transfer.index()] += 1; // its kernel's start
         }
-        graph.link_lanes(schedule, streams);
+        graph.link_lanes(schedule, streams, shared);
         graph.link_dependencies(schedule, streams);
         graph
     }
@@ -118,13 +125,13 @@ impl Graph {
         }
     }
 
-    fn link_lanes(&mut self, schedule: &Schedule, streams: Streams) {
+    fn link_lanes(&mut self, schedule: &Schedule, streams: Streams, shared: bool) {
         let compute = compute_queues(schedule, streams);
         // The last task so far, by rank and lane; grown as lanes appear, in one pass.
         let mut last: Vec<Vec<u32>> = vec![Vec::new(); schedule.placement.len()];
         for (t, task) in schedule.tasks.iter().enumerate() {
             let rank = usize::from(task.rank.0);
-            let lanes = &mut last[if task.lane.0 == 0 {
+            let lanes = &mut last[if task.lane.0 == 0 || shared {
                 compute[rank]
             } else {
                 rank

@@ -3,7 +3,8 @@
 //! SMs are whole numbers, given out first come, first served. A kernel takes what it asks for, or
 //! what is free if it can run on less; a library or elementwise kernel that started on less grows
 //! when SMs come free. A fused kernel keeps its SMs from its start to the end of its last task,
-//! while it waits for flags too; a collective keeps them from each member's arrival.
+//! while it waits for flags too; on real GPUs its blocks that found no SM begin when one comes free.
+//! A collective keeps them from each member's arrival.
 //!
 //! A tile group takes its share s of the fused kernel's time T, one group after another. But one
 //! tile takes a whole wave t, however few there are: with its flag seen at f and its share over at
@@ -162,9 +163,9 @@ impl Kernels {
         }
     }
 
-    /// Remembers the flow of a task that may grow.
-    pub fn flows(&mut self, task: u32, flow: FlowId) {
-        if !self.held.is_empty() && self.held.contains_key(&task) {
+    /// Remembers the flow of a task that may grow, as its `holder`, which may be a fused kernel, does.
+    pub fn flows(&mut self, task: u32, holder: u32, flow: FlowId) {
+        if !self.held.is_empty() && self.held.contains_key(&holder) {
             self.flows.insert(task, flow);
         }
     }
@@ -250,13 +251,7 @@ impl Engine<'_> {
 
     /// A fused kernel's lane is free: take its SMs or queue for them.
     pub fn launch_ready(&mut self, launch: u32, now: f64) -> Result<(), SimError> {
-        let l = &self.schedule.launches[launch as usize];
-        let gpu = self.schedule.placement[l.rank.0 as usize];
-        let sms = self.costs.device(gpu).sms;
-        let want = match l.sms {
-            limit if limit > 0 && self.options.terms.contention => u32::from(limit).min(sms),
-            _ => sms,
-        };
+        let (gpu, want) = self.launch_wants(launch);
         let who = self.graph.launch_step(LaunchId(launch));
         let request = Request {
             who,
@@ -269,12 +264,29 @@ impl Engine<'_> {
         }
     }
 
+    /// The GPU of a fused kernel, and the SMs that it asks for.
+    fn launch_wants(&self, launch: u32) -> (u32, u32) {
+        let l = &self.schedule.launches[launch as usize];
+        let gpu = self.schedule.placement[l.rank.0 as usize];
+        let sms = self.costs.device(gpu).sms;
+        let want = match l.sms {
+            limit if limit > 0 && self.options.terms.contention => u32::from(limit).min(sms),
+            _ => sms,
+        };
+        (gpu, want)
+    }
+
     fn granted(&mut self, step: u32, got: u32, now: f64) -> Result<(), SimError> {
         if self.options.streams == Streams::PerGpu && step & LATE != 0 {
             return self.blocks_follow(step & !LATE, got, now);
         }
         self.kernels.held.insert(step, got);
         if let Some(launch) = step.checked_sub(self.graph.tasks) {
+            let (gpu, want) = self.launch_wants(launch);
+            if self.options.streams == Streams::PerGpu && got < want {
+                let growing = Growing { task: step, want };
+                self.kernels.growing[gpu as usize].push(growing);
+            }
             return self.launch_opens(launch, got, now);
         }
         let gpu = self.costs.gpu(step);
@@ -298,18 +310,7 @@ impl Engine<'_> {
         let tasks = std::mem::take(&mut self.kernels.launches[launch as usize].0);
         let mut start = 0.0;
         if self.options.terms.compute {
-            let slabs = &self.kernels.slabs;
-            let tiled =
-                self.costs
-                    .tiled(&tasks, slabs, (&self.graph.sums, &self.stores), (gpu, got));
-            let sms = match tiled {
-                Some(_) => self.costs.device(gpu).sms,
-                None => got,
-            };
-            let mut whole = self.costs.launch_gemm(&tasks, slabs, (gpu, sms))?;
-            if let Some(tiled) = tiled {
-                whole = whole.tiled(tiled.time, tiled.wave);
-            }
+            let whole = self.launch_time(&tasks, gpu, got)?;
             let flops = |&t: &u32| {
                 let shape = self.costs.gemm_shape(t);
                 shape.map_or(0.0, |s| s.iter().map(|&d| d as f64).product())
@@ -324,6 +325,34 @@ impl Engine<'_> {
             self.kernels.launches[launch as usize] = (tasks, whole, total);
         }
         self.events.push(now + start, Event::Open(launch));
+        Ok(())
+    }
+
+    /// A fused kernel of these tasks on so many SMs, as one GEMM.
+    fn launch_time(&self, tasks: &[u32], gpu: u32, sms: u32) -> Result<GemmTime, SimError> {
+        let (slabs, apart) = (&self.kernels.slabs, (&self.graph.sums, &self.stores));
+        let Some(tiled) = self.costs.tiled(tasks, slabs, apart, (gpu, sms)) else {
+            return self.costs.launch_gemm(tasks, slabs, (gpu, sms));
+        };
+        let all = self.costs.device(gpu).sms;
+        let whole = self.costs.launch_gemm(tasks, slabs, (gpu, all))?;
+        Ok(whole.tiled(tiled.time, tiled.wave))
+    }
+
+    /// A fused kernel goes on with so many SMs.
+    fn launch_grows(&mut self, launch: u32, sms: u32) -> Result<(), SimError> {
+        let (gpu, _) = self.launch_wants(launch);
+        let tasks = std::mem::take(&mut self.kernels.launches[launch as usize].0);
+        if self.options.terms.compute {
+            self.kernels.launches[launch as usize].1 = self.launch_time(&tasks, gpu, sms)?;
+            for &task in &tasks {
+                if let Some(&flow) = self.kernels.flows.get(&task) {
+                    let bound = self.kernel_cost(task)?.bound;
+                    self.rebound(flow, bound);
+                }
+            }
+        }
+        self.kernels.launches[launch as usize].0 = tasks;
         Ok(())
     }
 
@@ -460,7 +489,9 @@ impl Engine<'_> {
                 continue;
             }
             self.kernels.held.insert(kernel.task, held + more);
-            if let Some(&flow) = self.kernels.flows.get(&kernel.task) {
+            if let Some(launch) = kernel.task.checked_sub(self.graph.tasks) {
+                self.launch_grows(launch, held + more)?;
+            } else if let Some(&flow) = self.kernels.flows.get(&kernel.task) {
                 let bound = match self.schedule.tasks[kernel.task as usize].work {
                     Work::Transfer { .. } => self.transfer_cost(kernel.task)?.bound,
                     _ => self.kernel_cost(kernel.task)?.bound,

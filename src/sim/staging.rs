@@ -12,6 +12,7 @@ use super::SimError;
 use super::cost::Cost;
 use super::engine::{Engine, EngineKind, Event, STRETCH};
 use crate::schedule::{Mover, Rank, Schedule, TaskId, Via, Work};
+use crate::timeline::Cause;
 use crate::topology::paths::SLOTS;
 use crate::topology::{Leg, NodeId, Path, Topology};
 
@@ -197,12 +198,14 @@ impl Engine<'_> {
             s.engine,
             Some((_, EngineKind::HostToDevice | EngineKind::DeviceToHost))
         );
+        let next = s.done > 0
+            || (self.pipelined() && (s.engine).is_some_and(|engine| self.right_behind(engine, now)));
         let start_up = match to_host && !behind {
-            true => self.costs.host_start_up(gpu, s.done > 0),
+            true => self.costs.host_start_up(gpu, next),
             false => self.costs.start_up(gpu, s.mover, behind),
         };
         let mut alpha = start_up + s.leg.latency.get();
-        if ring && s.done > 0 {
+        if ring && next {
             alpha += self.costs.lane(gpu);
         }
         self.events.push(now + alpha, Event::Flow(STRETCH + id));
@@ -247,10 +250,40 @@ impl Engine<'_> {
             None => false,
         };
         self.next_chunk(id, now);
+        let s = &self.staging.stretches[id as usize];
+        if s.first
+            && s.done == s.chunks
+            && let Some(next) = self.goes_on(task)
+        {
+            self.condition(next, now, Cause::Task(TaskId(task)), now);
+        }
         if !later {
             self.stretch_tells(id, now);
         }
         Ok(())
+    }
+
+    /// Whether transfers through the host follow one another as those beside Duet's own products do: one leaves
+    /// its GPU while the one before still enters the other, and queues of their own tell of them.
+    fn pipelined(&self) -> bool {
+        self.options.tiling.is_some() && self.host_only()
+    }
+
+    /// The next transfer of a transfer's lane, where that goes on when this has left its GPU.
+    pub fn goes_on(&self, task: u32) -> Option<u32> {
+        let next = self.graph.next_in_lane[task as usize];
+        let ends = |step: u32| match self.schedule.tasks.get(step as usize)?.work {
+            Work::Transfer { from, to, mover }
+                if !matches!(mover, Mover::Epilogue | Mover::Loader)
+                    && self.schedule.bytes(&from) > 0 =>
+            {
+                let gpus = (self.costs.gpu_of(&from), self.costs.gpu_of(&to));
+                (gpus.0 != gpus.1).then_some(gpus)
+            }
+            _ => None,
+        };
+        let alike = || ends(task).is_some_and(|gpus| ends(next) == Some(gpus));
+        (self.pipelined() && self.options.terms.communication && alike()).then_some(next)
     }
 
     /// Tells the other end of a chunk that has landed, and all when the task is done.

@@ -9,8 +9,8 @@
 use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::Streams;
-use crate::schedule::lowered::Clocks;
-use crate::schedule::{Schedule, TaskId, Via, Work};
+use crate::schedule::lowered::{Clocks, MOST_STREAMS};
+use crate::schedule::{Lane, Mover, Rank, Schedule, TaskId, Via, Work};
 
 /// What is left of the dependencies.
 #[derive(Debug, Default)]
@@ -46,6 +46,42 @@ pub(super) fn compute_queues(schedule: &Schedule, streams: Streams) -> Vec<usize
     }
 }
 
+/// Whether equally numbered lanes of a GPU's ranks are one queue, because it serves only so many
+/// ([`MOST_STREAMS`]); `host`: queues at the far end of each lane whose transfers go through a host.
+pub(super) fn shares(schedule: &Schedule, streams: Streams, host: usize) -> bool {
+    let alone = schedule.placement.len() <= 1 || streams == Streams::PerLane;
+    if alone || compute_queues(schedule, streams).is_sorted_by(|a, b| a < b) {
+        return false; // every rank has a GPU of its own
+    }
+    let gpu = |rank: Rank| schedule.placement[usize::from(rank.0)];
+    // Of each GPU: its queues beside that of the products, some of them twice.
+    let mut queues: Vec<(u32, Rank, Lane, usize)> = Vec::new();
+    for (t, task) in schedule.tasks.iter().enumerate() {
+        let by_product = matches!(
+            task.work,
+            Work::Transfer {
+                mover: Mover::Epilogue | Mover::Loader,
+                ..
+            }
+        );
+        if task.lane.0 == 0 || by_product {
+            continue;
+        }
+        queues.push((gpu(task.rank), task.rank, task.lane, 0));
+        if let Work::Transfer { to, .. } = task.work
+            && crosses(schedule, TaskId(t as u32))
+        {
+            let far = gpu(schedule.rank_of(&to));
+            queues.extend((1..=host).map(|nth| (far, task.rank, task.lane, nth)));
+        }
+    }
+    queues.sort_unstable();
+    queues.dedup();
+    queues
+        .chunk_by(|a, b| a.0 == b.0)
+        .any(|of_gpu| 1 + of_gpu.len() > MOST_STREAMS)
+}
+
 /// Whether a task is a transfer between two GPUs.
 pub(super) fn crosses(schedule: &Schedule, task: TaskId) -> bool {
     let gpu = |slice| schedule.placement[usize::from(schedule.rank_of(slice).0)];
@@ -57,8 +93,8 @@ pub(super) fn crosses(schedule: &Schedule, task: TaskId) -> bool {
 
 impl Waits {
     /// Of a schedule whose tasks are in the order of their waits.
-    /// `split`: whether transfers between GPUs go in two parts, each with a flag of its own.
-    pub fn new(schedule: &Schedule, streams: Streams, split: bool) -> Self {
+    /// `split`: whether transfers between GPUs go in two parts, each with a flag of its own; `shared`: of [`shares`].
+    pub fn new(schedule: &Schedule, streams: Streams, split: bool, shared: bool) -> Self {
         if streams == Streams::PerLane {
             return Self::default();
         }
@@ -67,7 +103,7 @@ impl Waits {
         let queue: Vec<u32> = (schedule.tasks.iter())
             .map(|task| {
                 let rank = usize::from(task.rank.0);
-                let owner = if task.lane.0 == 0 {
+                let owner = if task.lane.0 == 0 || shared {
                     compute[rank]
                 } else {
                     rank

@@ -18,6 +18,9 @@ use crate::operator::Kind;
 use crate::schedule::{Builder, Dep, GemmKernel, Lane, Mover, Rank, Schedule, TaskId, Via};
 use crate::units::count;
 
+/// Most pieces of a shard, each a transfer to every other rank: more take minutes to verify and to simulate.
+const MOST_PIECES: u64 = 1 << 14;
+
 #[derive(Debug)]
 pub(super) struct FusionAllToAll;
 
@@ -70,6 +73,12 @@ impl Strategy for FusionAllToAll {
             slabs(job.operator.kind, k, exchange.slabs)?;
         }
         let pieces = u64::from(exchange.chunks) * u64::from(exchange.slabs);
+        if pieces > MOST_PIECES {
+            return Err(Skip::because(format!(
+                "chunks={} and slabs={} cut a shard into {pieces} pieces, more than {MOST_PIECES}",
+                exchange.chunks, exchange.slabs
+            )));
+        }
         affordable(3 * (ranks * ranks) as u64 * pieces)?;
         let mut b = begin(job);
         name_peers(&mut b);

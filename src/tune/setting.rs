@@ -1,12 +1,12 @@
-//! What can be set for one operator.
+//! What can be set for one group.
 
 use std::fmt;
 
 use crate::device::DType;
 use crate::gpu::campaign::products_name;
-use crate::gpu::plan::{Options, Products};
+use crate::gpu::plan::{Options, Path, Products};
 use crate::gpu::tiles::Tile;
-use crate::operator::{Kind, Operator};
+use crate::operator::Kind;
 use crate::strategy::{self, Choice};
 use crate::validate::key::Group;
 use crate::validate::simulated::lowering;
@@ -43,15 +43,22 @@ impl fmt::Display for Setting {
 }
 
 /// Chunks of a shard.
-const CHUNKS: [u32; 4] = [1, 2, 4, 8];
-/// Slabs of k of a shard that is one chunk.
+const CHUNKS: [u32; 5] = [1, 2, 4, 8, 16];
+/// The most of them where copies are fast: each costs a start and a flag.
+const FEW_CHUNKS: u32 = 8;
+/// Slabs of k of a chunk.
 const SLABS: [u32; 4] = [1, 2, 4, 8];
+/// Most pieces of a shard whose copies go through the host; elsewhere only a shard of one chunk comes in slabs.
+const PIECES: u32 = 32;
 /// Thread blocks of copies by SMs, each an SM that the product does not get.
 const BLOCKS: [u32; 4] = [4, 8, 16, 32];
 
-/// Everything there is for an operator: what comparisons try with the library's products, and with Duet's
+/// Everything there is for a group: what comparisons try with the library's products, and with Duet's
 /// own, by each of `tiles`, every chunk, slab, order and mover.
-pub fn settings(operator: &Operator, tiles: &[Tile]) -> Vec<Setting> {
+pub fn settings(group: &Group, tiles: &[Tile]) -> Vec<Setting> {
+    let operator = &group.operator;
+    // Copies through the host are by copy engines.
+    let host = matches!(lowering(group).path, Path::Host { .. });
     let mut all: Vec<Setting> = strategy::candidates(operator)
         .into_iter()
         .map(|strategy| Setting {
@@ -65,7 +72,7 @@ pub fn settings(operator: &Operator, tiles: &[Tile]) -> Vec<Setting> {
         DType::Bf16 | DType::Fp16 => tiles,
         _ => &[],
     };
-    for text in own(operator.kind) {
+    for text in own(operator.kind, host) {
         let Ok(strategy) = strategy::parse(&text) else {
             continue;
         };
@@ -82,18 +89,23 @@ pub fn settings(operator: &Operator, tiles: &[Tile]) -> Vec<Setting> {
 }
 
 /// Strategies whose products may be one kernel.
-fn own(kind: Kind) -> Vec<String> {
+fn own(kind: Kind, host: bool) -> Vec<String> {
+    let blocks = BLOCKS.iter().filter(|_| !host);
     let movers: Vec<String> = std::iter::once("ce".to_owned())
-        .chain(BLOCKS.iter().map(|blocks| format!("sm:{blocks}")))
+        .chain(blocks.map(|blocks| format!("sm:{blocks}")))
         .collect();
     let mut all = vec!["sequential".to_owned()];
-    for chunks in CHUNKS {
+    for chunks in CHUNKS
+        .into_iter()
+        .filter(|&chunks| host || chunks <= FEW_CHUNKS)
+    {
         for mover in &movers {
             for issue in ["push", "pull"] {
                 for slabs in SLABS {
                     // Only a gathered A is cut along k. Slabs that the receiver's copy engine pulls take
                     // twice the time of those that are pushed, for a reason that the simulator does not know.
-                    if slabs == 1 || (chunks == 1 && kind == Kind::AgGemm && issue == "push") {
+                    let few = chunks == 1 || (host && chunks * slabs <= PIECES);
+                    if slabs == 1 || (few && kind == Kind::AgGemm && issue == "push") {
                         all.push(format!(
                             "fusion-alltoall:chunks={chunks},slabs={slabs},issue={issue},mover={mover}"
                         ));
@@ -105,7 +117,7 @@ fn own(kind: Kind) -> Vec<String> {
             }
         }
         // Products that others add up.
-        if kind != Kind::AgGemm {
+        if kind != Kind::AgGemm && !host {
             for fusion in ["fusion-ring", "fusion-alltoall"] {
                 all.push(format!("{fusion}:chunks={chunks},mover=epilogue"));
             }

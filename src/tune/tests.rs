@@ -17,7 +17,7 @@ fn tiles() -> Vec<Tile> {
 fn ranking(name: &str) -> Ranking {
     let group = group(name);
     let topology = topology::load("h200-pair", &[]).unwrap();
-    let settings = settings(&group.operator, &tiles());
+    let settings = settings(&group, &tiles());
     let ranking = rank(&group, &topology, &settings, &|| ());
     assert_eq!(ranking.ranked.len() + ranking.skipped.len(), settings.len());
     ranking
@@ -25,8 +25,10 @@ fn ranking(name: &str) -> Ranking {
 
 #[test]
 fn every_tile_chunk_order_and_mover_is_there_once() {
-    let operator = group("gemm-rs/8192x8192x16384/bf16/2on2/p2p/stream").operator;
-    let all = settings(&operator, &tiles());
+    let all = settings(
+        &group("gemm-rs/8192x8192x16384/bf16/2on2/p2p/stream"),
+        &tiles(),
+    );
     let mut names: Vec<String> = all.iter().map(ToString::to_string).collect();
     let count = names.len();
     names.sort_unstable();
@@ -40,9 +42,14 @@ fn every_tile_chunk_order_and_mover_is_there_once() {
     // accumulation.
     assert_eq!(own(&all), 1 + 4 * (4 * 5 + 2 + 1));
     // Five movers in each of three numbers of slabs; nothing accumulates.
-    let gathers = group("ag-gemm/8192x8192x16384/bf16/2on2/p2p/stream").operator;
-    let gathers = settings(&gathers, &tiles());
-    assert_eq!(own(&gathers), 1 + 4 * 4 * 5 + 3 * 5);
+    let of = |name: &str| own(&settings(&group(name), &tiles()));
+    let gathers = of("ag-gemm/8192x8192x16384/bf16/2on2/p2p/stream");
+    assert_eq!(gathers, 1 + 4 * 4 * 5 + 3 * 5);
+    // Through the host by copy engines alone: five numbers of chunks, and up to 32 pieces in slabs.
+    let gathers = of("ag-gemm/8192x8192x16384/bf16/2on2/host:2MiB/stream");
+    assert_eq!(gathers, 1 + 5 * 4 + 3 + 3 + 3 + 2 + 1);
+    let scatters = of("gemm-rs/8192x8192x16384/bf16/2on2/host:2MiB/stream");
+    assert_eq!(scatters, 1 + 5 * (4 + 1));
     assert!(
         all.iter()
             .all(|s| (s.products == Products::Own) == s.tile.is_some())

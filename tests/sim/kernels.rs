@@ -9,7 +9,7 @@ use duet::operator::{Kind, Operator};
 use duet::schedule::{
     Builder as ScheduleBuilder, Compute, GemmKernel, Lane, Mover, Rank, Schedule,
 };
-use duet::sim::{LaunchMode, Options, evaluate, simulate};
+use duet::sim::{LaunchMode, Options, Streams, evaluate, simulate};
 use duet::strategy;
 use duet::timeline::Term;
 use duet::topology::build::Builder;
@@ -274,6 +274,49 @@ fn kernels_on_one_gpu_share_its_sms() {
     // While the first runs (two), the second does two/one of its work; the rest on two SMs.
     let rest = (1.0 - two / one) * two;
     assert_close(two_gemms(2, &device), two + rest, EXACT);
+}
+
+/// A fused kernel begins on three of four SMs, as a copy of time c holds the other. On real GPUs its last block
+/// begins when that ends: with T(s) the time on s SMs, (3/4)·c of T(4) is done by then, T(4) + c/4 in all. A
+/// kernel that is given its SMs once takes T(3).
+#[test]
+fn blocks_of_a_fused_kernel_follow_when_sms_come_free() {
+    let device = Device {
+        sms: 4,
+        ..linear(10.0)
+    };
+    let time = |sms| {
+        let time = gemm(&device, DType::Bf16, 1024, 768, 512, sms);
+        time.unwrap().seconds
+    };
+    assert_close(time(3), time(4) * 4.0 / 3.0, EXACT);
+    let op = Operator::gemm(Kind::AgGemm, 1024, 1536, 512, 2, DType::Bf16).unwrap();
+    let mut b = ScheduleBuilder::new(op, "copy and kernel", vec![0, 1]);
+    let tensor = b.tensor("X", 256, 256, 1);
+    let [from, to] = [Rank(0), Rank(1)].map(|rank| {
+        let buffer = b.scratch("X", tensor, rank, 256, 256, 1);
+        b.whole(buffer)
+    });
+    b.transfer(Rank(0), Lane(1), from, to, Mover::Sm { blocks: 1 }, &[]);
+    let mut gemm = gemm_on(&mut b, Rank(0), (1024, 768, 512), 0);
+    if let Compute::Gemm { kernel, .. } = &mut gemm {
+        *kernel = GemmKernel::Gated;
+    }
+    let launch = b.launch("gemm", Rank(0), 0);
+    let task = b.compute(Rank(0), Lane(0), Some(launch), gemm, &[]);
+    let (schedule, topology) = (b.finish(), machine(2, device.clone()));
+    let end = |streams| {
+        let options = Options {
+            streams,
+            ..Options::default()
+        };
+        let timeline = simulate(&schedule, &topology, &options).unwrap();
+        timeline.spans[task.index()].end
+    };
+    let copy = f64::from(256 * 256 * 2) / (50.0 * GB);
+    assert!(copy < time(4));
+    assert_close(end(Streams::PerGpu), time(4) + copy / 4.0, EXACT);
+    assert_close(end(Streams::PerLane), time(3), EXACT);
 }
 
 /// A GEMM that needs all of the memory's 100 GB/s meets a copy that brings 50 GB/s: each gets 50,

@@ -8,6 +8,7 @@
 use std::fs;
 
 use duet::gpu::plan::Library;
+use duet::gpu::timing::Summary;
 use duet::validate::key::{Reference, Subject};
 use duet::validate::prediction::{Prediction, Predictions};
 use duet::validate::table::{self, Conditions, Row, median};
@@ -55,8 +56,8 @@ fn row(prediction: &Prediction, seconds: f64, machine: &str) -> Row {
         repeats: 1,
         gated: true,
         makespan: median(&samples),
-        p10: samples.iter().copied().reduce(f64::min),
-        p90: samples.iter().copied().reduce(f64::max),
+        p10: Summary::of(&samples).map(|summary| summary.p10),
+        p90: Summary::of(&samples).map(|summary| summary.p90),
         samples,
         skew: None,
         checked: true,

@@ -20,7 +20,8 @@ use crate::gpu::GpuError;
 use crate::gpu::campaign::{Case, Prepared, machine_topology, prepare};
 use crate::gpu::compare::{fill, fill_all};
 use crate::gpu::exec::{Faults, Machine, Run};
-use crate::gpu::plan::{Flags, Library, Mode, Path, Products};
+use crate::gpu::plan::{Flags, Library, Mode, Options, Path, Products};
+use crate::gpu::tiles::Tile;
 use crate::gpu::timing::{Timer, copy_plan, gemm_plan};
 use crate::operator::{Kind, Operator};
 use crate::units::Bytes;
@@ -64,6 +65,8 @@ struct Request {
     /// Who multiplies: `library` or `duet`.
     #[serde(default = "library")]
     gemm: String,
+    /// The tile of Duet's own products, by its name.
+    tile: Option<String>,
     #[serde(default)]
     copies: bool,
     /// Whether NCCL is told of the buffers beforehand.
@@ -116,6 +119,14 @@ impl Request {
             (false, ..) => return Err(format!("{kind} needs bytes")),
         };
         operator.map_err(|error| error.to_string())
+    }
+
+    fn tile(&self) -> Result<Option<Tile>, String> {
+        let Some(name) = &self.tile else {
+            return Ok(None);
+        };
+        let tile = Tile::named(name).ok_or_else(|| format!("unknown tile `{name}`"))?;
+        Ok(Some(tile))
     }
 
     /// The case on `gpus` GPUs; without the number of repeats.
@@ -191,10 +202,11 @@ fn serve<'m>(
 ) -> Result<Value, String> {
     let request = Request::read(line)?;
     let case = request.case(machine.devices().len() as u32)?;
-    let key = case.command();
+    let tile = request.tile()?;
+    let key = format!("{} {:?}", case.command(), request.tile);
     let words = |error: GpuError| error.to_string();
     if !timers.contains_key(&key) {
-        let timer = timer(machine, &case)?;
+        let timer = timer(machine, &case, tile)?;
         // The first run warms up.
         timer.once(1).map_err(words)?;
         timers.insert(key.clone(), timer);
@@ -223,7 +235,11 @@ fn serve<'m>(
     }))
 }
 
-fn timer<'m>(machine: &'m Machine<'m>, case: &Case) -> Result<Timer<'m>, String> {
+fn timer<'m>(
+    machine: &'m Machine<'m>,
+    case: &Case,
+    tile: Option<Tile>,
+) -> Result<Timer<'m>, String> {
     let words = |error: GpuError| error.to_string();
     let sms = machine.devices().iter().map(|d| d.gpu.attributes().sms);
     let sms = sms.min().unwrap_or(1);
@@ -236,8 +252,12 @@ fn timer<'m>(machine: &'m Machine<'m>, case: &Case) -> Result<Timer<'m>, String>
             false => "library".to_owned(),
         };
     }
+    let options = Options {
+        tile,
+        ..built.options()
+    };
     let Prepared { schedule, plan } =
-        prepare(&built, &topology, sms, &built.options()).map_err(words)??;
+        prepare(&built, &topology, sms, &options).map_err(words)??;
     let plan = match case.strategy.as_str() {
         UNSPLIT => gemm_plan(&schedule).map(Rc::new),
         COPY => copy_plan(&schedule).map(Rc::new),
@@ -270,6 +290,13 @@ mod tests {
         };
         assert!(said("{").contains("EOF"));
         assert!(said(r#"{"op":"ag-gemm","strategy":"x","depth":1}"#).contains("unknown field"));
+        let tile = |name: &str| {
+            let line = format!(r#"{{"op":"ring","strategy":"x","tile":"{name}"}}"#);
+            Request::read(&line).unwrap().tile()
+        };
+        assert_eq!(tile("sm90-7x7"), Err("unknown tile `sm90-7x7`".to_owned()));
+        let known = tile("sm90-128x128x6-2x1").unwrap().unwrap();
+        assert_eq!((known.cols, known.cluster), (128, (2, 1)));
         assert_eq!(
             said(r#"{"op":"ag-gemm","strategy":"ring"}"#),
             "ag-gemm needs m, n and k"

@@ -46,6 +46,9 @@ pub struct TestArgs {
     /// Who performs the collectives of cases that leave them to a library
     #[arg(long, value_enum, default_value = "nccl", value_name = "WHO")]
     library: LibraryArg,
+    /// Only cases whose command, as it is printed for failures, contains this; several: any of them
+    #[arg(long, value_name = "PART")]
+    only: Vec<String>,
     /// Begin with the N-th case
     #[arg(long, value_name = "N", default_value = "1", value_parser = clap::value_parser!(u32).range(1..))]
     from: u32,
@@ -94,7 +97,7 @@ pub fn run(args: &TestArgs) -> Result<(), Failure> {
         peers: machine.all_peers(),
         products: args.gemm.into(),
     };
-    let mut cases = draw(&space, args.seed, args.cases.saturating_add(args.cases / 2));
+    let mut cases = drawn(&space, args);
     for case in &mut cases {
         if case.library != Library::Copies {
             case.library = args.library.into();
@@ -144,6 +147,23 @@ pub fn run(args: &TestArgs) -> Result<(), Failure> {
         Format::Csv => args.output.write(report.csv().as_bytes())?,
     }
     report.verdict()
+}
+
+/// Half as many cases again as are asked for, of those that are wanted.
+fn drawn(space: &Space, args: &TestArgs) -> Vec<Case> {
+    /// Of so many drawn one is wanted at the least.
+    const RARE: u32 = 64;
+    let most = args.cases.saturating_add(args.cases / 2);
+    if args.only.is_empty() {
+        return draw(space, args.seed, most);
+    }
+    let mut cases = draw(space, args.seed, most.saturating_mul(RARE).min(100_000));
+    cases.retain(|case| {
+        let command = case.command();
+        args.only.iter().any(|part| command.contains(part))
+    });
+    cases.truncate(most as usize);
+    cases
 }
 
 const fn path_kind(path: &Path) -> &'static str {

@@ -21,9 +21,7 @@ use crate::schedule::{
     CollectiveId, Compute, ComputeId, Lane, Mover, Rank, Schedule, Slice, TaskId, Work,
 };
 
-/// Streams that one GPU serves independently of one another; of its 32 queues a few are left to
-/// the collective library and to the watchdog.
-pub const MOST_STREAMS: usize = 28;
+pub use crate::schedule::lowered::MOST_STREAMS;
 
 /// Why a schedule is not performed.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]

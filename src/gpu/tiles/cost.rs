@@ -59,10 +59,14 @@ impl Tile {
 
     /// How long the tiles of a wave take, in units of [`Self::cost`].
     fn wave(self, k: u64) -> f64 {
-        let known = TILES.iter().find(|(tile, _)| *tile == self);
-        let (_, rate) = known.unwrap_or(&TILES[0]);
         let each = f64::from(self.blocks() * self.rows * self.cols);
-        each * (k as f64 + BEGIN) / (rate * self.family.rate())
+        each * (k as f64 + BEGIN) / (self.rate() * self.family.rate())
+    }
+
+    /// The share of its family's fastest rate that it reaches where it fills the GPU.
+    fn rate(self) -> f64 {
+        let known = TILES.iter().find(|(tile, _)| *tile == self);
+        known.unwrap_or(&TILES[0]).1
     }
 
     /// The same where rows come in stages. Those that wait are there once the rows before them could
@@ -180,9 +184,11 @@ pub fn suits(problem: &Problem, all: u32, stages: &[Stage]) -> Option<Tile> {
 /// the problem may name fewer:
 ///
 /// ```text
-/// time = waves(tile, SMs) · wave(tile) / min over tiles (waves(tile, all SMs) · wave(tile))
-/// wave = 1 / waves(tile, SMs)
+/// time = waves(tile, SMs) · wave(tile) · rate / alone / min over tiles (waves(tile, all SMs) · wave(tile))
+/// wave = 1 / waves(tile, SMs)        alone = min(1, rate · all SMs / SMs)
 /// ```
+///
+/// Small tiles fall behind the largest because of what all SMs together load; fewer SMs load less.
 ///
 /// `None` for a product that the kernels refuse.
 pub fn waves(problem: &Problem, all: u32, stages: &[Stage], tile: Option<Tile>) -> Option<Waves> {
@@ -197,8 +203,10 @@ pub fn waves(problem: &Problem, all: u32, stages: &[Stage], tile: Option<Tile>) 
         some => some.min(all),
     };
     let cost = tile.cost(problem, sms);
+    let rate = tile.rate();
+    let alone = (rate * f64::from(all) / f64::from(sms.max(1))).min(1.0);
     Some(Waves {
-        time: cost / least,
+        time: cost * (rate / alone) / least,
         wave: tile.wave(problem.k) / cost,
     })
 }

@@ -32,6 +32,10 @@ use crate::schedule::{
     Schedule, Slice, Task, TaskId, Via, Work,
 };
 
+/// Streams that one GPU serves independently of one another; of its 32 queues a few are left to
+/// the collective library and to the watchdog. Where its ranks have more lanes, equally numbered ones share a stream.
+pub const MOST_STREAMS: usize = 28;
+
 /// What takes the place of what.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub struct Options {

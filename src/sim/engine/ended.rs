@@ -82,7 +82,7 @@ impl Engine<'_> {
         if let Some(next) = self.next_in_launch(task) {
             self.kernels.follows(task, next);
             self.condition(next, now, cause, now);
-        } else if next != NONE {
+        } else if next != NONE && self.goes_on(task).is_none() {
             let gpu = self.costs.gpu(task);
             let mut after = self.graph.signals(task);
             if self.tells(task) {

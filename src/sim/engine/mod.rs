@@ -116,7 +116,12 @@ impl<'a> Engine<'a> {
         })?;
         let machine = Machine::new(topology, options.terms, staged_bytes(schedule, topology));
         let split = (topology.path.host()).is_some_and(|(share, _)| share > 0.0 && share < 1.0);
-        let graph = Graph::new(schedule, brought, options.streams, split);
+        let host = match (topology.path.host(), options.tiling) {
+            (None, _) => 0,
+            (Some((share, _)), Some(_)) if share >= 1.0 => 2,
+            _ => 1,
+        };
+        let graph = Graph::new(schedule, brought, options.streams, (split, host));
         let unstarted = Span {
             ready: 0.0,
             start: 0.0,
@@ -316,7 +321,7 @@ impl<'a> Engine<'a> {
     }
 
     /// One condition of `step` is met, effective at `at`.
-    fn condition(&mut self, step: u32, at: f64, cause: Cause, now: f64) {
+    pub fn condition(&mut self, step: u32, at: f64, cause: Cause, now: f64) {
         let span = &mut self.spans[step as usize];
         if at > span.ready || (at == span.ready && span.cause == Cause::Start) {
             span.ready = at;
@@ -409,7 +414,9 @@ impl<'a> Engine<'a> {
         };
         match self.flow(&cost, task, now) {
             Some(flow) => {
-                self.kernels.flows(task, flow);
+                let launch = self.schedule.tasks[task as usize].launch;
+                let holder = launch.map_or(task, |launch| self.graph.launch_step(launch));
+                self.kernels.flows(task, holder, flow);
                 self.turns_flow(task, flow);
             }
             None => self.ended_now.push(task),

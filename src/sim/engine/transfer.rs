@@ -97,7 +97,7 @@ impl Engine<'_> {
     }
 
     /// Whether everything between GPUs goes through a host, by copy engines whoever was to move it.
-    pub(super) fn host_only(&self) -> bool {
+    pub fn host_only(&self) -> bool {
         self.topology
             .path
             .host()

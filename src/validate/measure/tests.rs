@@ -7,6 +7,7 @@ use std::path::Path;
 use super::*;
 use crate::experiment::{Experiment, Measure, parse};
 use crate::gpu::plan::Library;
+use crate::gpu::timing::Summary;
 use crate::validate::cases::groups;
 use crate::validate::key::Subject;
 use crate::validate::table::{self, Conditions};
@@ -69,8 +70,8 @@ impl Performer for Fake {
                 repeats: 1,
                 gated: true,
                 makespan: table::median(&samples),
-                p10: Some(samples[0]),
-                p90: Some(samples[2]),
+                p10: Summary::of(&samples).map(|summary| summary.p10),
+                p90: Summary::of(&samples).map(|summary| summary.p90),
                 samples,
                 skew: None,
                 checked: true,

@@ -101,13 +101,13 @@ pub(super) fn write(table: &Predictions) -> String {
 pub(super) fn read(path: &Path) -> Result<Predictions, TableError> {
     let mut rows = Rows::default();
     FORMAT.read(path, |line, found| rows.push(line, found))?;
-    Ok(rows.table())
+    rows.table(&path.display().to_string())
 }
 
 pub(super) fn parse(file: &str, text: &str) -> Result<Predictions, TableError> {
     let mut rows = Rows::default();
     FORMAT.parse(file, text, |line, found| rows.push(line, found))?;
-    Ok(rows.table())
+    rows.table(file)
 }
 
 #[derive(Default)]
@@ -146,9 +146,15 @@ impl Rows {
         self.list.push(row);
     }
 
-    fn table(self) -> Predictions {
-        let [topology, model] = self.model.unwrap_or_default();
-        Predictions::new(topology, model, self.list)
+    fn table(self, file: &str) -> Result<Predictions, TableError> {
+        let Some([topology, model]) = self.model else {
+            let words = format!(
+                "error: `{file}` predicts nothing: below its header there is no row\n  help: {}",
+                FORMAT.remedy
+            );
+            return Err(TableError::Invalid(words));
+        };
+        Ok(Predictions::new(topology, model, self.list))
     }
 }
 

@@ -113,6 +113,12 @@ fn mistakes_have_a_place() {
     let model = predicted().model;
     assert!(says(&model, "0").contains("two models in one table"));
     assert!(says(&model, "0").contains("`0` is no hash of a model"));
+    let header = text.lines().next().unwrap();
+    let nothing = Predictions::parse("p.csv", &format!("{header}\n"));
+    assert_eq!(
+        nothing.unwrap_err().to_string(),
+        "error: `p.csv` predicts nothing: below its header there is no row\n  help: `duet validate EXPERIMENT -t TOPOLOGY --predict --out FILE` writes such tables: write it anew"
+    );
     // A row by column, damaged.
     let header: Vec<&str> = text.lines().next().unwrap().split(',').collect();
     let row: Vec<&str> = text.lines().nth(1).unwrap().split(',').collect();

@@ -7,6 +7,7 @@ use super::super::key::Case;
 use super::{Conditions, KEY, ROUNDING, Row, key_cells, median};
 use crate::gpu::campaign::library_name;
 use crate::gpu::plan::Library;
+use crate::gpu::timing::Summary;
 use crate::input::Diagnostics;
 
 /// Reads the case and holds the other columns of the key against it.
@@ -96,7 +97,7 @@ impl Row {
                     micros(Some(median))
                 ),
             )),
-            (Some(_), Some(_)) => None,
+            (Some(_), Some(_)) => self.quantiles(),
             _ => Some((
                 "makespan_us",
                 "no time in a row that is not excluded".to_owned(),
@@ -106,6 +107,25 @@ impl Row {
             line.wrong(name, words, found);
         }
         mistake.is_none()
+    }
+
+    /// What is wrong with the quantiles.
+    fn quantiles(&self) -> Option<(&'static str, String)> {
+        let of = Summary::of(&self.samples)?;
+        let each = [
+            ("p10_us", "10th", self.p10, of.p10),
+            ("p90_us", "90th", self.p90, of.p90),
+        ];
+        let wrong = |&(_, _, written, right): &(_, _, Option<f64>, f64)| {
+            written.is_none_or(|written| (written - right).abs() > ROUNDING)
+        };
+        each.into_iter().find(wrong).map(|(name, nth, _, right)| {
+            let words = format!(
+                "not the {nth} percentile of the samples, which is {}",
+                micros(Some(right))
+            );
+            (name, words)
+        })
     }
 }
 

@@ -2,7 +2,7 @@
 
 use super::*;
 
-const ROW: &str = "gemm-rs/64x64x64/bf16/4on2/host:2MiB/graph/interdecom:d=4,gemm-rs,bf16,64,64,64,4,2,0 0 1 1,host:2MiB,graph,copies,interdecom:d=4,2,10,yes,20.50,20.00,21.00,20.00;21.00,,no,,no,,,,,a,1,2,2026-11-30,7\n";
+const ROW: &str = "gemm-rs/64x64x64/bf16/4on2/host:2MiB/graph/interdecom:d=4,gemm-rs,bf16,64,64,64,4,2,0 0 1 1,host:2MiB,graph,copies,interdecom:d=4,2,10,yes,20.50,20.10,20.90,20.00;21.00,,no,,no,,,,,a,1,2,2026-11-30,7\n";
 
 fn says(row: &str) -> String {
     parse("m.csv", &(header() + row)).unwrap_err().to_string()
@@ -13,7 +13,7 @@ fn rows_are_written_as_read() {
     let rows = parse("m.csv", &(header() + ROW)).unwrap();
     assert_eq!(rows[0].line(), ROW);
     let excluded = ROW.replace(
-        "20.50,20.00,21.00,20.00;21.00,,no,,no,,",
+        "20.50,20.10,20.90,20.00;21.00,,no,,no,,",
         ",,,,,no,,yes,\"ungated, at all\",",
     );
     let rows = parse("m.csv", &(header() + &excluded)).unwrap();
@@ -38,6 +38,16 @@ fn mistakes_have_a_place_and_a_remedy() {
         (",yes,20", ",maybe,20", "`maybe` is neither `yes` nor `no`"),
         ("20.00;21.00", "20.00;x", "`x` is not a time above 0"),
         ("20.00;21.00", "20.50", "1 samples of 2 rounds"),
+        (
+            "20.10,20.90",
+            "20.00,20.90",
+            "not the 10th percentile of the samples, which is 20.10",
+        ),
+        (
+            "20.10,20.90",
+            "20.10,",
+            "not the 90th percentile of the samples, which is 20.90",
+        ),
         (
             ",no,,,,,a",
             ",no,why,,,,a",

@@ -2,11 +2,13 @@
 
 mod emulator;
 mod epilogue;
+mod fused;
 mod loader;
 mod machine;
 mod mutation;
 mod race;
 mod special;
+mod streams;
 
 use rayon::prelude::*;
 
