@@ -199,7 +199,8 @@ impl Engine<'_> {
             Some((_, EngineKind::HostToDevice | EngineKind::DeviceToHost))
         );
         let next = s.done > 0
-            || (self.pipelined() && (s.engine).is_some_and(|engine| self.right_behind(engine, now)));
+            || (self.pipelined()
+                && (s.engine).is_some_and(|engine| self.right_behind(engine, now)));
         let start_up = match to_host && !behind {
             true => self.costs.host_start_up(gpu, next),
             false => self.costs.start_up(gpu, s.mover, behind),
