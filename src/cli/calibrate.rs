@@ -28,6 +28,8 @@ use crate::validate::measure::products;
 
 /// Largest file of samples or numbers that is read \[bytes\].
 const LARGEST: u64 = 64 << 20;
+/// Largest extent of a GEMM that is timed.
+const LONGEST: u64 = 1 << 20;
 /// Time of all sections [s], full and quick.
 const BUDGET: [f64; 2] = [170.0, 14.0];
 /// Parts of a GPU's name and the profile that is started from, the longest first.
@@ -51,10 +53,10 @@ const PROFILES: [(&str, &str); 14] = [
 #[derive(Args, Debug)]
 pub struct CalibrateArgs {
     /// Compare two calibrations number by number instead of measuring; needs no GPU
-    #[arg(long, num_args = 2, value_names = ["A.yaml", "B.yaml"], conflicts_with_all = ["raw", "quick", "gpus", "base", "only", "seconds", "shapes"])]
+    #[arg(long, num_args = 2, value_names = ["A.yaml", "B.yaml"], conflicts_with_all = ["raw", "quick", "gpus", "base", "only", "seconds", "shapes", "gemms"])]
     compare: Option<Vec<String>>,
     /// Fit the GEMMs of a calibration anew to its raw samples (`--raw`), by today's model; needs no GPU
-    #[arg(long, value_name = "CALIBRATION.yaml", requires = "raw", conflicts_with_all = ["compare", "quick", "gpus", "base", "only", "seconds", "shapes"])]
+    #[arg(long, value_name = "CALIBRATION.yaml", requires = "raw", conflicts_with_all = ["compare", "quick", "gpus", "base", "only", "seconds", "shapes", "gemms"])]
     refit: Option<PathBuf>,
     /// Write raw samples to FILE as they are taken [default: the name of `--out` with `.csv`]
     #[arg(long, value_name = "FILE", help_heading = "Calibration")]
@@ -67,14 +69,15 @@ pub struct CalibrateArgs {
         help_heading = "Calibration"
     )]
     choices: Option<PathBuf>,
-    /// With `--refit`: raw samples of another machine of the kind, for GEMMs that the first did not measure
+    /// With `--refit`: raw samples of other machines of the kind, for GEMMs that those before did not measure
     #[arg(
         long,
         value_name = "FILE",
+        num_args = 1..,
         requires = "refit",
         help_heading = "Calibration"
     )]
-    other: Option<PathBuf>,
+    other: Vec<PathBuf>,
     /// Fewer sizes, shapes and samples: 20 seconds instead of 3 minutes
     #[arg(long, help_heading = "Calibration")]
     quick: bool,
@@ -94,6 +97,14 @@ pub struct CalibrateArgs {
     /// judge predictions by
     #[arg(long, value_name = "EXPERIMENT", num_args = 1.., help_heading = "Calibration")]
     shapes: Vec<String>,
+    /// Time the GEMMs of FILE (`m,n,k`, one a line) in place of the lattice's; goes with `--only gemm`
+    #[arg(
+        long,
+        value_name = "FILE",
+        requires = "only",
+        help_heading = "Calibration"
+    )]
+    gemms: Option<PathBuf>,
     #[command(flatten)]
     output: OutputArgs,
 }
@@ -159,15 +170,16 @@ fn refit(args: &CalibrateArgs, old: &Path, raw: &Path) -> Result<(), Failure> {
     let topology = topology::load(&name, &[]).map_err(|error| Failure::input(&error))?;
     let old = topology::text(&name).map_err(|error| Failure::input(&error))?;
     let samples = read_text(raw, LARGEST)?;
-    let read = |file: &Option<PathBuf>, section| match file {
-        Some(file) => of_section(file, section),
-        None => Ok(String::new()),
+    let told = match &args.choices {
+        Some(file) => of_section(file, "choices")?,
+        None => String::new(),
     };
-    let told = read(&args.choices, "choices")?;
-    let other = read(&args.other, "gemm")?;
+    let others = args.other.iter().map(|file| of_section(file, "gemm"));
+    let others = others.collect::<Result<Vec<_>, _>>()?;
+    let others: Vec<&str> = others.iter().map(String::as_str).collect();
     let further = Further {
         told: &told,
-        other: &other,
+        others: &others,
     };
     let text = recorded::refit(&old, topology.device(0), &samples, further).map_err(|error| {
         let file = raw.display();
@@ -180,6 +192,10 @@ fn refit(args: &CalibrateArgs, old: &Path, raw: &Path) -> Result<(), Failure> {
 }
 
 fn measure(args: &CalibrateArgs, out: &Path) -> Result<(), Failure> {
+    let listed = match &args.gemms {
+        Some(file) => gemms(file)?,
+        None => Vec::new(),
+    };
     let active = enter()?;
     let watchdog = Watchdog::new("starting the driver", STEP_LIMIT);
     let session = Session::open(active, args.gpus)?;
@@ -204,6 +220,7 @@ fn measure(args: &CalibrateArgs, out: &Path) -> Result<(), Failure> {
             .unwrap_or(Duration::from_secs_f64(BUDGET[usize::from(args.quick)])),
         only: args.only.clone(),
         shapes: shapes(&args.shapes)?,
+        listed,
         collective: base.library.sms,
     };
     watchdog.step("preparing the GPUs".to_owned(), STEP_LIMIT);
@@ -247,6 +264,28 @@ fn shapes(experiments: &[String]) -> Result<Vec<[u64; 3]>, Failure> {
         all.extend(products(&experiment, &groups));
     }
     Ok(all)
+}
+
+/// The GEMMs of a list, `m,n,k` each.
+fn gemms(file: &Path) -> Result<Vec<[u64; 3]>, Failure> {
+    let text = read_text(file, LARGEST)?;
+    let of = |line: &str| -> Option<[u64; 3]> {
+        let extents: Option<Vec<u64>> = line.split(',').map(|x| x.trim().parse().ok()).collect();
+        let extents: [u64; 3] = extents?.try_into().ok()?;
+        let some = extents.iter().all(|x| (1..=LONGEST).contains(x));
+        some.then_some(extents)
+    };
+    let lines = (1..).zip(text.lines()).filter(|(_, line)| !line.is_empty());
+    let all = lines.map(|(at, line)| {
+        of(line).ok_or_else(|| {
+            Failure::Input(format!(
+                "error: {}:{at}:1: `{}` is no GEMM\n  help: write its rows, columns and k, `4096,8192,1024`, each 1 to {LONGEST}",
+                file.display(),
+                line.chars().take(40).collect::<String>()
+            ))
+        })
+    });
+    all.collect()
 }
 
 /// Writes what is known so far, after it has been read back.

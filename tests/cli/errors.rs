@@ -209,3 +209,25 @@ fn rows_are_brought_over_direct_paths_only() {
         );
     }
 }
+
+#[test]
+fn lists_of_gemms_are_read_before_any_gpu() {
+    let file = std::env::temp_dir().join(format!("duet-gemms-{}.csv", std::process::id()));
+    let name = file.display();
+    for (text, place, what) in [
+        ("128,256,512\n128,256\n", "2:1", "`128,256` is no GEMM"),
+        ("128,0,512\n", "1:1", "`128,0,512` is no GEMM"),
+        ("\nm,n,k\n", "2:1", "`m,n,k` is no GEMM"),
+    ] {
+        std::fs::write(&file, text).unwrap();
+        refused(
+            3,
+            &format!("calibrate --only gemm --gemms {name} --out /dev/null"),
+            &[
+                &format!("error: {name}:{place}: {what}"),
+                "help: write its rows, columns and k, `4096,8192,1024`, each 1 to 1048576",
+            ],
+        );
+    }
+    std::fs::remove_file(file).unwrap();
+}

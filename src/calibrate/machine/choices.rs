@@ -33,10 +33,14 @@ pub const SECTION: Section = Section {
 };
 
 fn run(lab: &Lab<'_>, book: &Book<'_>) -> Result<(), GpuError> {
-    let mut known = shapes::measured(lab.quick);
+    let listed = !lab.listed.is_empty();
+    let mut known = match listed {
+        true => lab.listed.clone(),
+        false => shapes::measured(lab.quick),
+    };
     known.extend(lab.asked.iter().copied());
     let gemms = lab.units[0].gemms.borrow();
-    let more = match lab.quick {
+    let more = match lab.quick || listed {
         true => Vec::new(),
         false => shapes::asked(),
     };

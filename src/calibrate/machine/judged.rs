@@ -41,8 +41,10 @@ mod tests {
     const TEXT: &str = include_str!("../../../topologies/h200-pair-calibrated.yaml");
     const OWN: &str =
         include_str!("../../../experiments/calibration/measured/2026-11-30-h200-pair-fourth.csv");
-    const OTHER: &str =
-        include_str!("../../../experiments/calibration/measured/2026-11-30-h200-pair-fifth.csv");
+    const OTHERS: [&str; 2] = [
+        include_str!("../../../experiments/calibration/measured/2026-11-30-h200-pair-fifth.csv"),
+        include_str!("../../../experiments/calibration/measured/2026-11-30-h200-pair-sixth.csv"),
+    ];
     const TOLD: &str =
         include_str!("../../../experiments/calibration/measured/2026-11-30-h200-choices.csv");
 
@@ -84,7 +86,7 @@ mod tests {
         let told = format!("{TOLD}{SAMPLES}");
         let further = Further {
             told: &told,
-            other: OTHER,
+            others: &OTHERS,
         };
         let text = refit(TEXT, shipped.device(0), OWN, further).unwrap();
         let path = std::env::temp_dir().join(format!("duet-asked-{}.yaml", std::process::id()));

@@ -29,6 +29,8 @@ pub(super) const LIMIT: Duration = Duration::from_secs(5);
 pub const LANES: usize = 5;
 /// Bytes of a GPU: what copies read, what they write, matrices, workspace.
 const GIB: u64 = 1 << 30;
+/// Bytes of a matrix at most: the weights of a large layer are 2 GB.
+const MATRIX: u64 = 3 * GIB;
 /// Bytes of pinned memory for each GPU.
 pub const STAGE: u64 = 256 << 20;
 /// Words for flags in front of everything.
@@ -44,8 +46,9 @@ pub struct Unit {
     /// Pinned memory to copy into and out of.
     pub stage: Pinned,
     memory: Memory,
-    /// Bytes of each of the areas: sources, targets, and A, B, C.
+    /// Bytes of each of the areas: of sources and targets, and of A, B and C.
     area: u64,
+    matrix: u64,
     status: Pinned,
     heater: Heater,
     start: Event,
@@ -64,6 +67,8 @@ pub struct Lab<'s> {
     pub quick: bool,
     /// Further GEMMs: see [`super::Options::shapes`].
     pub asked: Vec<[u64; 3]>,
+    /// GEMMs that are timed in place of the lattice's; empty: the lattice.
+    pub listed: Vec<[u64; 3]>,
     /// SMs that a collective of the library takes.
     pub collective: u32,
     gate: Pinned,
@@ -108,6 +113,7 @@ impl<'s> Lab<'s> {
             peers,
             quick,
             asked: Vec::new(),
+            listed: Vec::new(),
             collective: 0,
         })
     }
@@ -233,8 +239,9 @@ impl<'s> Lab<'s> {
 impl Unit {
     fn open(session: &Session, gpu: &Rc<Gpu>) -> Result<Self, GpuError> {
         let (free, _) = gpu.memory()?;
-        let area = (free / 8 / GIB * GIB).clamp(GIB / 4, GIB);
-        let memory = Memory::new(gpu, WORDS + 5 * area + WORKSPACE)?;
+        let eighth = free / 8 / GIB * GIB;
+        let [area, matrix] = [GIB, MATRIX].map(|most| eighth.clamp(GIB / 4, most));
+        let memory = Memory::new(gpu, WORDS + 2 * area + 3 * matrix + WORKSPACE)?;
         let kernels = Kernels::new(gpu, session.cache())?;
         let lane = |i: usize| match i {
             1 => Priority::High,
@@ -260,6 +267,7 @@ impl Unit {
             streams,
             memory,
             area,
+            matrix,
         };
         unit.prepare()?;
         Ok(unit)
@@ -269,13 +277,15 @@ impl Unit {
     fn prepare(&self) -> Result<(), GpuError> {
         let stream = &self.streams[0];
         stream.fill(self.memory.region().cut(0, WORDS)?, 0)?;
-        let all = Matrix {
-            start: self.memory.region().cut(WORDS, 5 * self.area)?,
-            ld: 8192,
-        };
-        let rows = 5 * self.area / 2 / 8192;
-        self.kernels
-            .fill(stream, DType::Bf16, all, (rows, 8192), 1, (0, 0))?;
+        let areas = (0..2).map(|lane| self.piece(lane, 0, self.area));
+        let matrices = (0..3).map(|which| self.matrix(which, self.matrix));
+        for (area, seed) in areas.chain(matrices).zip(1..) {
+            let start = area?;
+            let rows = start.bytes() / 2 / 8192;
+            let all = Matrix { start, ld: 8192 };
+            self.kernels
+                .fill(stream, DType::Bf16, all, (rows, 8192), seed, (0, 0))?;
+        }
         stream.finish(LIMIT, "filling memory")
     }
 
@@ -325,6 +335,11 @@ impl Unit {
         self.area / lanes
     }
 
+    /// Largest matrix \[bytes\].
+    pub const fn widest(&self) -> u64 {
+        self.matrix
+    }
+
     fn piece(&self, area: u64, lane: u64, bytes: u64) -> Result<Region, GpuError> {
         let begin = WORDS + area * self.area + lane * (self.area / LANES as u64 / 256 * 256);
         self.memory.region().cut(begin, bytes)
@@ -351,7 +366,8 @@ impl Unit {
     /// # Errors
     /// [`GpuError::Bounds`].
     pub fn matrix(&self, which: u64, bytes: u64) -> Result<Region, GpuError> {
-        self.piece(2 + which, 0, bytes)
+        let begin = WORDS + 2 * self.area + which * self.matrix;
+        self.memory.region().cut(begin, bytes)
     }
 
     /// Scratch memory of GEMMs in the first stream.
@@ -359,6 +375,8 @@ impl Unit {
     /// # Errors
     /// [`GpuError::Bounds`].
     pub fn workspace(&self) -> Result<Region, GpuError> {
-        self.memory.region().cut(WORDS + 5 * self.area, WORKSPACE)
+        self.memory
+            .region()
+            .cut(WORDS + 2 * self.area + 3 * self.matrix, WORKSPACE)
     }
 }

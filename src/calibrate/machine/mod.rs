@@ -95,6 +95,8 @@ pub struct Options {
     /// Further GEMMs `[m, n, k]` that the library is asked its algorithm for, and that are timed to judge
     /// predictions, not to make them.
     pub shapes: Vec<[u64; 3]>,
+    /// GEMMs `[m, n, k]` that the section `gemm` times in place of the lattice's, and nothing else; empty: the lattice.
+    pub listed: Vec<[u64; 3]>,
     /// SMs that a collective of the library takes: GEMMs beside it are told to leave them.
     pub collective: u32,
 }
@@ -118,6 +120,7 @@ pub fn run(
     let mut shares: u32 = chosen.iter().map(|section| section.share).sum();
     let mut lab = Lab::open(session, options.quick)?;
     lab.asked.clone_from(&options.shapes);
+    lab.listed.clone_from(&options.listed);
     lab.collective = options.collective;
     let end = Instant::now() + options.budget;
     for section in chosen {

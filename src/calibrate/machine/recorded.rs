@@ -136,8 +136,8 @@ pub fn products(raw: &str, section: &str, choices: &Choices) -> Result<Vec<Produ
 pub struct Further<'t> {
     /// What the library was asked for: it goes before what the samples and the calibration say.
     pub told: &'t str,
-    /// GEMMs of another machine of the kind: see `joined`.
-    pub other: &'t str,
+    /// GEMMs of other machines of the kind, one after another: see `joined`.
+    pub others: &'t [&'t str],
 }
 
 /// The text of a calibration with its GEMMs and its list of algorithms fitted to `raw`; `device` is what
@@ -149,7 +149,7 @@ pub fn refit(
     text: &str,
     device: &Device,
     raw: &str,
-    Further { told, other }: Further<'_>,
+    Further { told, others }: Further<'_>,
 ) -> Result<String, RefitError> {
     let old = device.gemm_library.as_deref().ok_or(RefitError::Unlisted)?;
     let (mut choices, mut beside) = listed(old);
@@ -160,7 +160,7 @@ pub fn refit(
         beside = newer;
     }
     let mut products = self::products(raw, "gemm", &choices)?;
-    if !other.is_empty() {
+    for other in others {
         products = joined(products, self::products(other, "gemm", &choices)?);
     }
     let (found, needed) = (products.len(), device.gemm_table.len());
@@ -185,7 +185,7 @@ pub fn refit(
     let mut unseen: Vec<String> = unseen.iter().map(|(n, e)| file::fact(n, e)).collect();
     unseen.sort_unstable();
     let (told, mut unseen) = (format!("{MARK}gemm.unseen."), Some(unseen));
-    let words = format!("{}{}", table::measured_words(&products), from(other));
+    let words = format!("{}{}", table::measured_words(&products), from(others));
     // The blocks below `gemm:`, each to the next key that is indented alike, and their sources.
     let (mut out, mut inside, mut gemm) = (String::with_capacity(text.len()), false, false);
     for line in text.split_inclusive('\n') {
@@ -224,10 +224,11 @@ pub fn refit(
 }
 
 /// What is said of another machine's samples, if there are any.
-const fn from(other: &str) -> &'static str {
-    match other.is_empty() {
-        true => "",
-        false => ", some of another machine times the ratio of what both measured",
+const fn from(others: &[&str]) -> &'static str {
+    match others.len() {
+        0 => "",
+        1 => ", some of another machine times the ratio of what both measured",
+        _ => ", some of other machines times the ratio of what both measured",
     }
 }
 

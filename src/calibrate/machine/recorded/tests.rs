@@ -3,13 +3,14 @@ use crate::{device, topology};
 
 const FURTHER: Further<'_> = Further {
     told: include_str!("../../../../experiments/calibration/measured/2026-11-30-h200-choices.csv"),
-    other: include_str!(
-        "../../../../experiments/calibration/measured/2026-11-30-h200-pair-fifth.csv"
-    ),
+    others: &[
+        include_str!("../../../../experiments/calibration/measured/2026-11-30-h200-pair-fifth.csv"),
+        include_str!("../../../../experiments/calibration/measured/2026-11-30-h200-pair-sixth.csv"),
+    ],
 };
 const NONE: Further<'_> = Further {
     told: "",
-    other: "",
+    others: &[],
 };
 const SAMPLES: &str =
     include_str!("../../../../experiments/calibration/measured/2026-11-30-h200-pair-fourth.csv");
@@ -64,7 +65,7 @@ fn what_cannot_be_read_is_said() {
     let whole_lines = &most[..most.rfind('\n').unwrap()];
     let few = refit(TEXT, shipped.device(0), whole_lines, NONE).unwrap_err();
     assert!(
-        few.to_string().contains("and the calibration has 4"),
+        few.to_string().contains("and the calibration has 9"),
         "{few}"
     );
     let none = refit(TEXT, shipped.device(0), "", NONE).unwrap_err();

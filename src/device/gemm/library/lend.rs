@@ -55,7 +55,12 @@ impl Library {
         }
         let mut nearest = [(f64::INFINITY, 0); NEAREST];
         let mut count = 0;
-        for (at, choice) in self.choices.iter().enumerate() {
+        // No other n is within a factor of 2.
+        let [from, to] = [n / 2, 2 * n + 1].map(|n| self.choices.partition_point(|c| c.n < n));
+        for (choice, at) in self.choices[from..to].iter().zip(from..) {
+            if 2 * choice.k < k || choice.k > 2 * k {
+                continue;
+            }
             let (over_n, over_k) = (ln(choice.n, n), ln(choice.k, k));
             if over_n > LEND || over_k > LEND || !alike(choice) {
                 continue;

@@ -45,7 +45,7 @@ use floor::Floor;
 use lend::Lenders;
 use model::Modelled;
 pub(super) use near::Place;
-use near::{Kin, Measured};
+use near::{Index, Measured};
 pub(super) use search::Search;
 
 /// Measurements of an algorithm that make it one to choose from.
@@ -106,7 +106,7 @@ pub struct Library {
     pub left: u32,
     pub beside: Vec<Choices>,
     columns: Vec<Measured>,
-    kin: Vec<Kin>,
+    near: Index,
     /// The least ln(measured / modelled), 0 or below.
     least: f64,
     /// By algorithm: how often it was measured.
@@ -139,7 +139,7 @@ impl Library {
             algorithms,
             choices,
             columns: Vec::new(),
-            kin: Vec::new(),
+            near: Index::default(),
             least: 0.0,
             met: Vec::new(),
         }

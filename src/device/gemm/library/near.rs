@@ -1,44 +1,51 @@
 //! Measured points as a correction that remembers algorithms.
 //!
-//! ln(measured / modelled) of the measurements by tiles of at most twice and at least half the rows and
-//! columns is averaged with weights
+//! ln(measured / modelled) of the measurements by tiles in the same form of cluster is averaged with weights
 //!
 //! ```text
-//! 1 / (d² + SPLIT + CLUSTER + ROWS + NEAR)⁴,   d² = Σ WEIGHTS · Δ²
+//! 1 / far⁴,   far = NEAR + Σ WEIGHTS · Δ² + SPLIT + ROWS ≤ FAR
 //! ```
 //!
-//! d over what tells kernels and shapes apart, see [`WEIGHTS`]. What a kernel deviates by is much less a
+//! over what tells kernels and shapes apart, see [`WEIGHTS`]; those further away than [`FAR`] do not count. What a kernel deviates by is much less a
 //! matter of n and k than of how its tiles lie: whether they fill the SMs, what lies beyond C in a row's last
-//! cluster (with some kernels half as slow again), whether an odd number of rows of tiles reads B without
-//! sharing it, and whether memory or arithmetic takes longer. SPLIT and CLUSTER count where k is split
-//! otherwise and where clusters have another form, [`ROWS`] where k alone is aligned otherwise. A zero of
+//! cluster (with some kernels half as slow again), whether an odd number of rows of narrow tiles reads B without
+//! sharing it, and whether memory or arithmetic takes longer. SPLIT counts where k is split
+//! otherwise, [`ROWS`] where k alone is aligned otherwise. A zero of
 //! weight [`PRIOR`] is averaged with them; at a measured point the time is the measured one. Only measurements of
 //! the same alignment count, where there are any.
 
+mod index;
+
 use super::{Algorithm, Lenders, Library, Modelled, Shape};
 use crate::device::{Device, MeasuredGemm};
+pub(super) use index::Index;
+use index::{Kind, Sample, row};
 
 /// What a difference of 1 counts, as a squared distance, in ln of a tile's rows and columns, in waves, in
-/// what lies beyond C of a row's last cluster and of a column's, in ln of rows of tiles and in whether their number is
-/// odd, in ln k, ln n and ln m, and in ln of arithmetic over memory. These and the next were chosen by leaving out
-/// whole columns of an H200's measurements; half or twice any of them changes the mean error by less
-/// than a twentieth.
-const WEIGHTS: [f64; FEATURES] = [4.0, 2.0, 20.0, 2.0, 0.3, 1.0, 0.5, 0.2, 0.3, 0.3, 1.0];
-const FEATURES: usize = 11;
-/// What k split otherwise counts as further away, and clusters of another form, as squared distances.
-const SPLIT: f64 = 0.3;
-const CLUSTER: f64 = 1.0;
+/// what lies beyond C of a row's last cluster and of a column's, in ln of rows of tiles, in ln k, ln n and ln m, in
+/// ln of arithmetic over memory, in how narrow tiles are whose number of rows is odd, and in what the last wave lacks.
+/// These and the next were chosen by leaving out whole columns of H200s' measurements; half or twice any of
+/// them changes the mean error by less than a fortieth.
+const WEIGHTS: [f64; FEATURES] = [
+    2.4, 2.0, 12.0, 0.7, 0.9, 1.7, 0.12, 0.1, 0.06, 1.7, 0.9, 0.9,
+];
+const FEATURES: usize = 12;
+/// What k split otherwise counts as further away, as a squared distance.
+const SPLIT: f64 = 0.1;
 /// What a column counts as further away whose rows of A are aligned otherwise, as a squared distance.
 const ROWS: f64 = 0.5;
-/// Squared distance below which all measurements are equally near.
+/// Squared distance below which all measurements are equally near, and beyond which none counts: of those
+/// further away all together weigh no more than what is left out by it.
 const NEAR: f64 = 0.05;
+const FAR: f64 = 0.65;
 /// Waves beyond which one more or less does not tell shapes apart, and rows of tiles.
 const MANY: f64 = 3.0;
 const MANY_ROWS: u64 = 12;
+/// Rows of tiles that are narrow: less than this by a factor of 2, or of [`NARROWEST`] doublings.
+const WIDE: f64 = 128.0;
+const NARROWEST: f64 = 2.0;
 /// Largest |ln(arithmetic / memory)| that tells shapes apart.
 const BOUND: f64 = 1.5;
-/// Largest difference in ln of a tile's rows or columns.
-const TILE: f64 = std::f64::consts::LN_2 + 1e-9;
 /// Weight of the model alone: that of a measurement at a squared distance of 1.2.
 const PRIOR: f64 = 0.5;
 
@@ -52,25 +59,6 @@ pub(super) struct Measured {
     k: u64,
     /// By m: ln(measured / modelled).
     rows: Vec<(u64, f64)>,
-}
-
-/// Measurements by tiles of one size.
-#[derive(Clone, Debug, PartialEq)]
-pub(super) struct Kin {
-    align: u32,
-    tile: (u32, u32),
-    samples: Vec<Sample>,
-}
-
-#[derive(Copy, Clone, Debug, PartialEq)]
-struct Sample {
-    features: Features,
-    split: u32,
-    cluster: (u32, u32),
-    /// Of k alone.
-    align: u32,
-    /// ln(measured / modelled).
-    correction: f64,
 }
 
 /// A place between the columns.
@@ -97,8 +85,9 @@ impl Library {
         }
         self.met = met;
         self.columns.clear();
-        self.kin.clear();
+        self.near = Index::default();
         self.least = 0.0;
+        let mut samples = Vec::new();
         let dtype = self.dtype;
         for point in points.iter_mut().filter(|point| point.dtype == dtype) {
             let Some((algorithm, modelled)) = self.of(device, point) else {
@@ -109,12 +98,18 @@ impl Library {
             let correction = point.correction.ln();
             self.least = self.least.min(correction);
             let shape = Shape { m, n, k };
-            self.keep(
-                device,
-                shape,
-                self.algorithms[usize::from(algorithm)],
-                (modelled, correction),
-            );
+            let algorithm = self.algorithms[usize::from(algorithm)];
+            let kind = Kind {
+                align: self.align(n, k),
+                cluster: algorithm.cluster,
+                split: algorithm.split,
+            };
+            let sample = Sample {
+                features: row(&features(device, shape, algorithm, modelled.bound)),
+                align: self.align(0, k),
+                correction,
+            };
+            samples.push((kind, sample));
             match self.columns.last_mut() {
                 Some(column) if (column.n, column.k) == (n, k) => column.rows.push((m, correction)),
                 _ => self.columns.push(Measured {
@@ -124,33 +119,7 @@ impl Library {
                 }),
             }
         }
-    }
-
-    /// Keeps a measurement with those of its tile.
-    fn keep(
-        &mut self,
-        device: &Device,
-        shape: Shape,
-        algorithm: Algorithm,
-        (modelled, correction): (Modelled, f64),
-    ) {
-        let sample = Sample {
-            features: features(device, shape, algorithm, modelled.bound),
-            split: algorithm.split,
-            cluster: algorithm.cluster,
-            align: self.align(0, shape.k),
-            correction,
-        };
-        let align = self.align(shape.n, shape.k);
-        let of = |kin: &Kin| kin.align == align && kin.tile == algorithm.tile;
-        match self.kin.iter_mut().find(|kin| of(kin)) {
-            Some(kin) => kin.samples.push(sample),
-            None => self.kin.push(Kin {
-                align,
-                tile: algorithm.tile,
-                samples: vec![sample],
-            }),
-        }
+        self.near = Index::new(samples);
     }
 
     /// The algorithm of a measured point and its time by the model.
@@ -194,36 +163,23 @@ impl Library {
         let Some(own) = self.algorithms.get(usize::from(algorithm)) else {
             return 0.0;
         };
-        let here = features(device, Shape { m, n, k }, *own, modelled.bound);
+        let here = row(&features(device, Shape { m, n, k }, *own, modelled.bound));
         let (align, rows) = (self.align(n, k), self.align(0, k));
-        let any = self.kin.iter().any(|kin| kin.align == align);
-        let like = |a: u32, b: u32| (f64::from(a) / f64::from(b.max(1))).ln().abs() <= TILE;
+        let any = self.near.aligned(align);
         let (mut sum, mut weights) = (0.0, PRIOR);
-        for kin in &self.kin {
-            let near = like(kin.tile.0, own.tile.0) && like(kin.tile.1, own.tile.1);
-            if !near || (any && kin.align != align) {
-                continue;
-            }
-            for sample in &kin.samples {
-                let parts = sample.features.iter().zip(&here);
-                let mut far = parts.fold(NEAR, |sum, (a, b)| sum + (a - b) * (a - b));
-                far += if sample.split == own.split {
-                    0.0
-                } else {
-                    SPLIT
-                };
-                far += if sample.cluster == own.cluster {
-                    0.0
-                } else {
-                    CLUSTER
-                };
-                far += if sample.align == rows { 0.0 } else { ROWS };
-                let square = far * far;
-                let weight = 1.0 / (square * square);
-                sum += sample.correction * weight;
-                weights += weight;
-            }
-        }
+        let beside = |kind: &Kind| NEAR + if kind.split == own.split { 0.0 } else { SPLIT };
+        let most = |kind: &Kind| {
+            let other = kind.cluster != own.cluster || (any && kind.align != align);
+            (!other).then(|| (FAR - beside(kind)) as f32)
+        };
+        self.near.within(&here, most, |far, kind, sample| {
+            let rows = if sample.align == rows { 0.0 } else { ROWS };
+            let far = f64::from(far) + beside(kind) + rows;
+            let square = far * far;
+            let weight = 1.0 / (square * square);
+            sum += sample.correction * weight;
+            weights += weight;
+        });
         sum / weights
     }
 }
@@ -238,10 +194,12 @@ fn features(device: &Device, shape: Shape, a: Algorithm, bound: f64) -> Features
         (tiles, whole, (whole - there) / f64::from(cluster.max(1)))
     };
     let (rows, down, below) = across(m, a.tile.0, a.cluster.0);
-    let (_, over, beyond) = across(n, a.tile.1, a.cluster.1);
-    let tiles = down * over * f64::from(a.split.max(1));
-    let waves = (tiles / f64::from(device.sms.max(1))).min(MANY);
+    let (columns, over, beyond) = across(n, a.tile.1, a.cluster.1);
+    let per_wave = f64::from(a.split.max(1)) / f64::from(device.sms.max(1));
+    let waves = (down * over * per_wave).min(MANY);
+    let filled = (rows * columns) as f64 * per_wave;
     let odd = rows > 1 && rows % 2 == 1;
+    let narrow = (WIDE / f64::from(a.tile.0.max(1))).log2();
     let ln = |x: u64| (x.max(1) as f64).ln();
     let all = [
         ln(a.tile.0.into()),
@@ -250,11 +208,16 @@ fn features(device: &Device, shape: Shape, a: Algorithm, bound: f64) -> Features
         beyond,
         below,
         ln(rows.min(MANY_ROWS)),
-        if odd { 1.0 } else { 0.0 },
         ln(k),
         ln(n),
         ln(m),
         bound.ln().clamp(-BOUND, BOUND),
+        if odd {
+            narrow.clamp(0.0, NARROWEST)
+        } else {
+            0.0
+        },
+        filled.ceil() - filled,
     ];
     std::array::from_fn(|at| all[at] * WEIGHTS[at].sqrt())
 }
