@@ -1,7 +1,8 @@
 //! GEMMs of a library beside kernels that hold SMs.
 //!
 //! The blocks of such a GEMM take its tiles one after another from a common list ([`Tiles`]). Blocks that
-//! find no SM begin when others leave theirs, and blocks begin in clusters, of which those that find no place
+//! find no SM begin when others leave theirs (those of Duet's own products with tiles that nobody else takes), and
+//! blocks begin in clusters, of which those that find no place
 //! for theirs beside a collective wait as well ([`Scatter`](crate::device::Scatter)).
 
 use super::cost::Cost;
@@ -131,6 +132,7 @@ impl Engine<'_> {
             count,
             each: time / f64::from(count.div_ceil(blocks.max(1))),
             least,
+            common: self.options.tiling.is_none(),
         }))
     }
 

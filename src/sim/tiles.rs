@@ -1,6 +1,6 @@
-//! The tiles of a GEMM whose blocks take them from a common list, some from the beginning and some late.
+//! The tiles of a GEMM whose blocks begin some at once and some late.
 //!
-//! With N tiles of τ each, R blocks that begin at once and L more from u on, it ends at the first t by which
+//! Blocks of a library's GEMM take them from a common list. With N tiles of τ each, R blocks that begin at once and L more from u on, it ends at the first t by which
 //! all tiles are done:
 //!
 //! ```text
@@ -9,6 +9,8 @@
 //!
 //! With a tile for each block nobody takes another's. The r tiles that are left to themselves at the end go on
 //! faster where all shared the memory's rate: in r/(R + L) of τ, and no less than a tile's arithmetic.
+//!
+//! Each block of Duet's own products has tiles of its own, so that the late ones end last: at u + ⌈N / (R + L)⌉ τ.
 
 /// A GEMM as tiles.
 #[derive(Copy, Clone, Debug, PartialEq)]
@@ -17,6 +19,8 @@ pub(super) struct Tiles {
     /// What one takes beside all others, and at least [s].
     pub each: f64,
     pub least: f64,
+    /// Whether any block may take any tile.
+    pub common: bool,
 }
 
 impl Tiles {
@@ -26,6 +30,9 @@ impl Tiles {
         let (first, count) = (first.max(1), u64::from(self.count));
         if late == 0 || self.each <= 0.0 {
             return f64::from(self.count.div_ceil(first)) * self.each;
+        }
+        if !self.common {
+            return from + f64::from(self.count.div_ceil(first + late)) * self.each;
         }
         // Rounds of the first blocks and of the late ones until all tiles are done, in order of time.
         let (mut early, mut after) = (0_u32, 0_u32);
@@ -73,8 +80,16 @@ mod tests {
             count: 512,
             each: 1.0,
             least: 1.0,
+            common: true,
         };
         assert_eq!(gemm.end((132, 0), 0.0), 4.0);
+        // With tiles of their own the late ones do four waves whenever they come.
+        let own = Tiles {
+            common: false,
+            ..gemm
+        };
+        assert_eq!(own.end((108, 24), 1.4), 5.4);
+        assert_eq!(own.end((132, 0), 0.0), 4.0);
         // 108 do 432 in four; the others do two waves of 24 from 1.4 on and 32 are left for a fifth.
         assert_eq!(gemm.end((108, 24), 1.4), 5.0);
         // With three waves of the others 504, with a fourth 528.
@@ -86,6 +101,7 @@ mod tests {
             count: 128,
             each: 1.0,
             least: 0.4,
+            common: true,
         };
         assert_eq!(shared.end((96, 32), 2.0), 2.4);
         assert_eq!(shared.end((96, 32), 0.5), 1.2);
@@ -99,7 +115,7 @@ mod tests {
             late in 1u32..64,
             from in 0.0..20.0_f64,
         ) {
-            let tiles = Tiles { count, each: 1.0, least: 1.0 };
+            let tiles = Tiles { count, each: 1.0, least: 1.0, common: true };
             let end = tiles.end((first, late), from);
             let alone = tiles.end((first, 0), 0.0);
             let all = f64::from(count.div_ceil(first + late));
