@@ -2,6 +2,7 @@
 //! what it launches.
 
 mod launch;
+mod signal;
 
 use std::rc::Rc;
 use std::time::Duration;

@@ -10,10 +10,11 @@ use super::asked::problem;
 use super::lane::{GRAPH, Lane, commands};
 use super::machine::{Device, Machine, Role};
 use super::memory::{memory, multiplies};
+use super::needs::{does, reachable};
 use super::tables::Tables;
 use crate::gpu::GpuError;
 use crate::gpu::lt::{Problem, WORKSPACE};
-use crate::gpu::plan::{Area, FlagId, Library, Mode, Plan, Slot, StreamId, What};
+use crate::gpu::plan::{Library, Mode, Plan, StreamId};
 use crate::gpu::raw::nccl::{Comms, Registration};
 use crate::gpu::raw::window::{self, Windows};
 use crate::gpu::raw::{Event, GraphExec, Memory, Pinned, Priority, Region, Stream};
@@ -32,17 +33,17 @@ pub struct Run<'m> {
     registrations: Vec<Registration>,
     #[expect(dead_code, reason = "kept until the run ends")]
     windows: Vec<Windows>,
-    arenas: Vec<Memory>,
+    pub(super) arenas: Vec<Memory>,
     /// By the plan's GPU: the flags that lie there, 4 bytes each.
-    flags: Vec<Option<Memory>>,
+    pub(super) flags: Vec<Option<Memory>>,
     /// By the plan's GPU: where the watchdog reads the flags; taken beforehand, because a driver
     /// may wait for the GPUs before it gives or takes memory.
     pub(super) mirrors: Vec<Option<Pinned>>,
     /// By flag: its word.
-    words: Vec<u64>,
+    pub(super) words: Vec<u64>,
     /// By the plan's GPU: where the epoch lies for what cannot be told it, as in a graph.
-    epochs: Vec<Memory>,
-    staging: Vec<Pinned>,
+    pub(super) epochs: Vec<Memory>,
+    pub(super) staging: Vec<Pinned>,
     pub(super) lanes: Vec<Rc<Lane>>,
     pub(super) events: Vec<Event>,
     /// By [`Plan::gemms`].
@@ -262,97 +263,6 @@ impl<'m> Run<'m> {
         self.at[gpu]
     }
 
-    /// The half of the arenas in which the next run works.
-    pub fn next_parity(&self) -> u64 {
-        u64::from(self.epoch.get().wrapping_add(1)) % 2
-    }
-
-    /// The half of an arena.
-    ///
-    /// # Errors
-    /// [`GpuError::Bounds`].
-    pub fn half(&self, gpu: usize, parity: u64) -> Result<Region, GpuError> {
-        let half = self.plan.arenas[gpu].half;
-        self.arenas[gpu].region().cut(parity * half, half)
-    }
-
-    /// The memory of an area.
-    ///
-    /// # Errors
-    /// [`GpuError::Bounds`] when it leaves the half of the run.
-    pub fn region(&self, area: &Area, parity: u64) -> Result<Region, GpuError> {
-        let bytes = area.span() * self.plan.dtype.size();
-        self.half(area.gpu.index(), parity)?.cut(area.at, bytes)
-    }
-
-    /// Copies an element of an area to the host; not ordered with streams.
-    ///
-    /// # Errors
-    /// [`GpuError::Bounds`], and the driver's.
-    pub fn element(&self, area: &Area, parity: u64, row: u64, col: u64) -> Result<f32, GpuError> {
-        let size = self.plan.dtype.size();
-        let half = self.plan.arenas[area.gpu.index()].half;
-        let at = parity * half + area.at + (row * u64::from(area.ld) + col) * size;
-        let mut bytes = vec![0; size as usize];
-        self.arenas[area.gpu.index()].download(at, &mut bytes)?;
-        let values = crate::gpu::data::decode_all(self.plan.dtype, &bytes);
-        Ok(values.first().copied().unwrap_or(f32::NAN))
-    }
-
-    /// Copies the elements of an area to the host, without what lies between rows; not ordered with
-    /// streams.
-    ///
-    /// # Errors
-    /// [`GpuError::Bounds`], and the driver's.
-    pub fn elements(&self, area: &Area, parity: u64) -> Result<Vec<u8>, GpuError> {
-        let size = self.plan.dtype.size();
-        let half = self.plan.arenas[area.gpu.index()].half;
-        let mut bytes = vec![0; (area.span() * size) as usize];
-        self.arenas[area.gpu.index()].download(parity * half + area.at, &mut bytes)?;
-        let (row, pitch) = (u64::from(area.cols) * size, u64::from(area.ld) * size);
-        let rows = bytes.chunks(pitch.max(1) as usize);
-        Ok(rows
-            .flat_map(|line| &line[..row.min(line.len() as u64) as usize])
-            .copied()
-            .collect())
-    }
-
-    /// Whole rows, padding included.
-    pub(super) fn rows(&self, area: &Area, parity: u64) -> Result<Region, GpuError> {
-        let bytes = u64::from(area.rows) * u64::from(area.ld) * self.plan.dtype.size();
-        self.half(area.gpu.index(), parity)?.cut(area.at, bytes)
-    }
-
-    pub(super) fn slot(&self, slot: &Slot, bytes: u64) -> Result<Region, GpuError> {
-        let ring = &self.plan.staging[slot.staging.index()];
-        self.staging[slot.staging.index()]
-            .region()
-            .cut(ring.bytes * u64::from(slot.slot), ring.bytes.min(bytes))
-    }
-
-    /// The word of a flag.
-    pub(super) fn flag(&self, flag: FlagId) -> Result<Region, GpuError> {
-        let gpu = self.plan.flags[flag.index()].gpu.index();
-        match &self.flags[gpu] {
-            Some(memory) => memory.region().cut(4 * self.words[flag.index()], 4),
-            None => Err(GpuError::Argument(format!("no flag {}", flag.0))),
-        }
-    }
-
-    /// Where the epoch lies on a GPU, if it does.
-    pub(super) fn epoch_at(&self, gpu: usize) -> Option<Region> {
-        self.epochs.get(gpu).map(Memory::region)
-    }
-
-    /// The index of a flag's word among those of its GPU, and all of these.
-    pub(super) fn words(&self, gpu: usize) -> Option<Region> {
-        self.flags[gpu].as_ref().map(Memory::region)
-    }
-
-    pub(super) fn word(&self, flag: FlagId) -> u64 {
-        self.words[flag.index()]
-    }
-
     pub(super) fn stream(&self, id: StreamId) -> &Stream {
         &self.lanes[id.index()].stream
     }
@@ -371,46 +281,4 @@ impl<'m> Run<'m> {
         }
         depths.into_iter().max().unwrap_or(0)
     }
-}
-
-/// By stream: whether it copies to the host, from it, and does other things than signal.
-fn does(plan: &Plan) -> Vec<[bool; 3]> {
-    let mut all = vec![[false; 3]; plan.streams.len()];
-    for step in &plan.steps {
-        let does = &mut all[step.stream.index()];
-        match step.what {
-            What::ToHost { .. } => does[0] = true,
-            What::FromHost { .. } => does[1] = true,
-            What::Record(_) | What::Await(_) | What::WriteFlag(_) | What::AwaitFlag(_) => {}
-            _ => does[2] = true,
-        }
-    }
-    all
-}
-
-/// That every GPU reaches the memory of others that its steps touch.
-fn reachable(machine: &Machine<'_>, plan: &Plan, at: &[usize]) -> Result<(), GpuError> {
-    for step in &plan.steps {
-        let here = plan.streams[step.stream.index()].gpu;
-        let touched = match &step.what {
-            What::Copy { from, to } => vec![from.gpu, to.gpu],
-            What::CopyKernel { from, to, sets, .. } => {
-                let flag = sets.map(|flag| plan.flags[flag.index()].gpu);
-                [from.gpu, to.gpu].into_iter().chain(flag).collect()
-            }
-            What::WriteFlag(flag) => vec![plan.flags[flag.index()].gpu],
-            What::Gated { groups, loads, .. } => {
-                let sets = groups.iter().filter_map(|group| group.sets);
-                let flags = sets.map(|flag| plan.flags[flag.index()].gpu);
-                let to = groups.iter().filter_map(|group| group.to.map(|to| to.gpu));
-                let from = loads.iter().map(|load| load.from.gpu);
-                flags.chain(to).chain(from).collect()
-            }
-            _ => continue,
-        };
-        for gpu in touched {
-            machine.need_peer(at[here.index()], at[gpu.index()])?;
-        }
-    }
-    Ok(())
 }

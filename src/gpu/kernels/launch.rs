@@ -1,10 +1,8 @@
-//! One function for each kernel, which checks what it launches.
-
-use std::time::Duration;
+//! One function for each kernel on data, which checks what it launches.
 
 use super::{
-    COMPARE_BLOCKS, COMPARE_BYTES, DIFFERENCE, DTYPES, Difference, Epoch, GpuError, Kernels, Limit,
-    MOST, Matrix, Tells, UNITS, nanoseconds,
+    COMPARE_BLOCKS, COMPARE_BYTES, DIFFERENCE, DTYPES, Difference, GpuError, Kernels, MOST, Matrix,
+    Tells, UNITS,
 };
 use crate::device::DType;
 use crate::gpu::raw::{Args, Copy2d, Kernel, Launch, Region, Stream};
@@ -225,99 +223,6 @@ impl Kernels {
                 _ => (place / cols, place % cols),
             },
         }
-    }
-
-    /// Holds `stream` until `flag` is at least `epoch`, or the limit has passed.
-    ///
-    /// # Errors
-    /// [`GpuError::Bounds`], and the driver's.
-    pub fn flag_wait(
-        &self,
-        stream: &Stream,
-        flag: Region,
-        epoch: Epoch,
-        limit: Limit,
-    ) -> Result<(), GpuError> {
-        let args = Args::default().u64(flag.need("a flag", 4)?);
-        let args = limit.args(epoch.args(args)?)?;
-        self.flag_wait.launch(stream, Launch::row(1, 1), &args)
-    }
-
-    /// Sets `flag` after all that precedes in `stream`.
-    ///
-    /// # Errors
-    /// [`GpuError::Bounds`], and the driver's.
-    pub fn flag_write(&self, stream: &Stream, flag: Region, epoch: Epoch) -> Result<(), GpuError> {
-        let args = epoch.args(Args::default().u64(flag.need("a flag", 4)?))?;
-        self.flag_write.launch(stream, Launch::row(1, 1), &args)
-    }
-
-    /// Adds 1 to the word that [`Epoch::counter`]s refer to.
-    ///
-    /// # Errors
-    /// [`GpuError::Bounds`], and the driver's.
-    pub fn epoch_bump(&self, stream: &Stream, counter: Region) -> Result<(), GpuError> {
-        let args = Args::default().u64(counter.need("an epoch", 4)?);
-        self.epoch_bump.launch(stream, Launch::row(1, 1), &args)
-    }
-
-    /// Member `own` of a barrier: one launch on each GPU; `boards` has one region of as many words as
-    /// there are members on each GPU. The tag of a wait that fails is the limit's plus the member
-    /// that did not come.
-    ///
-    /// # Errors
-    /// [`GpuError::Bounds`], [`GpuError::Argument`], and the driver's.
-    pub fn barrier(
-        &self,
-        stream: &Stream,
-        boards: &[Region],
-        own: u32,
-        epoch: Epoch,
-        limit: Limit,
-    ) -> Result<(), GpuError> {
-        let members = boards.len();
-        if members > MOST || own as usize >= members {
-            return Err(GpuError::Argument(format!(
-                "member {own} of a barrier of {members} GPUs; it takes up to {MOST}"
-            )));
-        }
-        let mut table = [0; MOST];
-        for (place, board) in table.iter_mut().zip(boards) {
-            *place = board.need("a barrier", 4 * members as u64)?;
-        }
-        let args = Args::default().words(&table).u32(members as u32).u32(own);
-        let args = limit.args(epoch.args(args)?)?;
-        self.barrier.launch(stream, Launch::row(1, 32), &args)
-    }
-
-    /// Holds `stream` for a while, at most a second.
-    ///
-    /// # Errors
-    /// The driver's.
-    pub fn delay(&self, stream: &Stream, time: Duration) -> Result<(), GpuError> {
-        let time = nanoseconds(time.min(Duration::from_secs(1)));
-        let args = Args::default().u64(time);
-        self.delay.launch(stream, Launch::row(1, 1), &args)
-    }
-
-    /// Writes the time on the GPU's timer \[ns\] once all that precedes in `stream` has ended.
-    ///
-    /// # Errors
-    /// [`GpuError::Bounds`], and the driver's.
-    pub fn stamp(&self, stream: &Stream, out: Region) -> Result<(), GpuError> {
-        let args = Args::default().u64(out.need("a time", 8)?);
-        self.stamp.launch(stream, Launch::row(1, 1), &args)
-    }
-
-    /// Counts the cycles of an SM for a while, at most a second: `out` takes two 8-byte words, the
-    /// cycles and the nanoseconds.
-    ///
-    /// # Errors
-    /// [`GpuError::Bounds`], and the driver's.
-    pub fn clock_rate(&self, stream: &Stream, time: Duration, out: Region) -> Result<(), GpuError> {
-        let time = nanoseconds(time.min(Duration::from_secs(1)));
-        let args = Args::default().u64(time).u64(out.need("a clock", 16)?);
-        self.clock_rate.launch(stream, Launch::row(1, 1), &args)
     }
 }
 
