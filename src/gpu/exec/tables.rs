@@ -5,7 +5,9 @@ use crate::gpu::GpuError;
 use crate::gpu::kernels::STATUS_WORDS;
 use crate::gpu::plan::{Area, FlagId, Joined, Load, Rows, Step, What};
 use crate::gpu::raw::{Memory, Region};
-use crate::gpu::tiles::{Beside, Does, Fetch, Gate, Group, MOMENTS, Part, Tile, fetches, order};
+use crate::gpu::tiles::{
+    Beside, Brought, Does, Fetch, Gate, Group, MOMENTS, Part, Tile, fetches, order,
+};
 use crate::schedule::Extent;
 
 /// Takes the moments of the tiles of a step.
@@ -44,8 +46,8 @@ pub(super) struct Tables {
     counters: Memory,
     /// By parity: where rows of a product go that has no one C.
     parts: [Option<Memory>; 2],
-    /// By parity: what the kernel brings itself.
-    loads: [Option<Memory>; 2],
+    /// By parity: what the kernel brings itself, in the memory beside it.
+    loads: [Option<(Memory, Brought)>; 2],
     #[expect(dead_code, reason = "kept for the kernel")]
     brought: Option<Memory>,
     /// What a wait that took too long says.
@@ -196,7 +198,11 @@ impl Run<'_> {
                     })
                 };
                 let all: Result<Vec<_>, _> = all.iter().enumerate().map(one).collect();
-                *table = Some(upload(&fetches(&all?)?)?);
+                let all = all?;
+                let bytes = fetches(&all)?;
+                let memory = upload(&bytes)?;
+                let brought = Brought::new((memory.region(), &bytes), &all, tables.ready);
+                *table = Some((memory, brought));
             }
             brought = Some(counts);
         }
@@ -337,7 +343,7 @@ impl Run<'_> {
             // The watchdog opens the flags before.
             limit: self.machine.settings().limit * 2,
             status: tables.status.region(),
-            fetches: (tables.loads[parity as usize % 2].as_ref()).map(Memory::region),
+            fetches: (tables.loads[parity as usize % 2].as_ref()).map(|(_, brought)| *brought),
             parts: tables.parts[parity as usize % 2]
                 .as_ref()
                 .map(Memory::region),
