@@ -6,7 +6,7 @@
 //
 //   warp 0       loads tiles of A and B, STAGES ahead                         full[], empty[]
 //   warps 1, 2   move finished pieces of C to memory, for one group each      ready[], named barriers
-//   warp 3       brings rows of A from other GPUs, where the kernel does       landed[], brought, flags
+//   warp 3       brings rows of A from other GPUs, where the kernel does       flags
 //   warps 4-7    group 0: rows 0-63 of the tile, sums in registers
 //   warps 8-11   group 1: rows 64-127
 //
@@ -18,7 +18,6 @@
 
 #include "hopper.cuh"
 #include "gemm.cuh"
-#include "fetch.cuh"
 
 const u32 tile_m = 128, tile_n = TILE_N, tile_k = 64;
 const u32 a_bytes = tile_m * tile_k * 2, b_bytes = tile_n * tile_k * 2, stage_bytes = a_bytes + b_bytes;
@@ -26,8 +25,6 @@ const u32 a_bytes = tile_m * tile_k * 2, b_bytes = tile_n * tile_k * 2, stage_by
 const u32 piece_bytes = 64 * 64 * 2, pieces = tile_n / 64;
 // The pieces of a tile that still lie in shared memory when the last is finished.
 const u32 held = pieces < 2 ? pieces : 2;
-// What the kernel brings lies in so many buffers on its way, which are the pieces of both groups until then.
-const u32 buffers = 4;
 const u32 cluster = CLUSTER_M * CLUSTER_N;
 // Blocks that one block shares loads with, itself included.
 const u32 partners = CLUSTER_M + CLUSTER_N - 1;
@@ -44,7 +41,7 @@ struct Gemm {
 
 // Shared memory, from a multiple of 1024 bytes on.
 struct Layout {
-    u32 stages, pieces, full, empty, ready, bounced, adds, landed, brought, table;
+    u32 stages, pieces, full, empty, ready, bounced, adds;
 
     __device__ u32 stage(u32 i) const { return stages + i * stage_bytes; }
     __device__ u32 piece(u32 group, u32 half) const { return pieces + (group * 2 + half) * piece_bytes; }
@@ -64,10 +61,7 @@ __device__ Layout layout(const void *start)
     at.empty = at.full + STAGES * 8;
     at.ready = at.empty + STAGES * 8;
     at.bounced = at.ready + 4 * 8;
-    at.landed = at.bounced + 2 * 8;
-    at.brought = at.landed + buffers * 8;
-    at.adds = at.brought + 8;
-    at.table = (at.adds + 4 * 4 + 15) / 16 * 16;
+    at.adds = at.bounced + 2 * 8;
     return at;
 }
 
@@ -108,22 +102,7 @@ __device__ void load(const Gemm &gemm, const Layout &at, u32 rank)
         row_mask |= 1 << (rank_m + i * CLUSTER_M);
     for (u32 i = 0; i < CLUSTER_M; i++)
         column_mask |= 1 << (i + rank_n * CLUSTER_M);
-    auto load_b = [&](int n0, u32 k0, u32 stage) {
-        const u32 full = at.full + stage * 8, b = at.stage(stage) + a_bytes;
-#pragma unroll
-        for (u32 i = 0; i < tile_n / CLUSTER_M / 64; i++) {
-            const u32 column = rank_m * (tile_n / CLUSTER_M) + i * 64;
-            if (!ACROSS_B && i > 0)
-                continue;
-            const int x = ACROSS_B ? n0 + column : k0, y = ACROSS_B ? k0 : n0 + column;
-            if (CLUSTER_M == 1)
-                tensor_load(b + column * tile_k * 2, &gemm.b, x, y, full);
-            else
-                tensor_load_all(b + column * tile_k * 2, &gemm.b, x, y, full, column_mask);
-        }
-    };
     Ring ring = {0, 1};
-    u32 b_ahead = 0; // of k: B is on its way before
     Course course(gemm.gate, bands_of(gemm), columns_of(gemm), gemm.group);
     for (Walk walk(gemm); walk.at < walk.end; walk.at += walk.step) {
         const Place place = course.place(walk.at);
@@ -141,27 +120,19 @@ __device__ void load(const Gemm &gemm, const Layout &at, u32 rank)
             const Band order = gemm.gate.bands[place.band];
             band = order.index;
             // A sum waits for what it is added to only when it is added.
-            if (!ACCUMULATE)
+            if (!ACCUMULATE) {
                 waits = Waits(gemm.gate, order);
+                await_before(tile_k);
+            }
         }
         const int m0 = (band * CLUSTER_M + rank_m) * tile_m, n0 = (place.column * CLUSTER_N + rank_n) * tile_n;
-        // Who begins with waiting has room for B meanwhile.
-        if (walk.at == blockIdx.x / cluster && waits.due < tile_k)
-            for (; b_ahead < gemm.k && b_ahead < STAGES * tile_k; b_ahead += tile_k) {
-                barrier_expect(at.full + b_ahead / tile_k * 8, stage_bytes);
-                load_b(n0, b_ahead, b_ahead / tile_k);
-            }
-        await_before(tile_k);
         note(gemm.trace, turn, OPENED);
         note_tile(gemm.trace, turn, m0, n0);
         for (u32 k0 = 0; k0 < gemm.k; k0 += tile_k) {
             await_before(k0 + tile_k);
-            const u32 full = at.full + ring.at * 8, a = at.stage(ring.at);
-            const bool has_b = k0 < b_ahead;
-            if (!has_b) {
-                barrier_wait(at.empty + ring.at * 8, ring.parity);
-                barrier_expect(full, stage_bytes);
-            }
+            const u32 full = at.full + ring.at * 8, a = at.stage(ring.at), b = a + a_bytes;
+            barrier_wait(at.empty + ring.at * 8, ring.parity);
+            barrier_expect(full, stage_bytes);
             // Boxes of 64 columns where rows lie across k, else one box; each partner loads its share.
 #pragma unroll
             for (u32 i = 0; i < tile_m / CLUSTER_N / 64; i++) {
@@ -174,15 +145,21 @@ __device__ void load(const Gemm &gemm, const Layout &at, u32 rank)
                 else
                     tensor_load_all(a + row * tile_k * 2, &gemm.a, x, y, full, row_mask);
             }
-            if (!has_b)
-                load_b(n0, k0, ring.at);
+#pragma unroll
+            for (u32 i = 0; i < tile_n / CLUSTER_M / 64; i++) {
+                const u32 column = rank_m * (tile_n / CLUSTER_M) + i * 64;
+                if (!ACROSS_B && i > 0)
+                    continue;
+                const int x = ACROSS_B ? n0 + column : k0, y = ACROSS_B ? k0 : n0 + column;
+                if (CLUSTER_M == 1)
+                    tensor_load(b + column * tile_k * 2, &gemm.b, x, y, full);
+                else
+                    tensor_load_all(b + column * tile_k * 2, &gemm.b, x, y, full, column_mask);
+            }
             ring.next();
         }
-        b_ahead = 0;
     }
 }
-
-#include "bring.cuh"
 
 // One thread: waits for what a band is to be added to.
 __device__ void await_sums(const Gemm &gemm, const Band &band)
@@ -369,8 +346,6 @@ __device__ void store(const Gemm &gemm, const Layout &at, u32 rank, u32 group)
     if (walk.at >= walk.end)
         return;
     find(walk);
-    if (brings(gemm.gate))
-        barrier_wait(at.brought, 0);
     auto await = [&] {
         await_sums(gemm, order);
         if (ACCUMULATE)
@@ -583,41 +558,21 @@ extern "C" __global__ void __cluster_dims__(CLUSTER_M *CLUSTER_N, 1, 1) __launch
         tensor_prefetch(&gemm.b);
         tensor_prefetch(&gemm.c);
     }
-    const u32 warp = threadIdx.x / 32;
-    // Who brings rows does not wait for the others.
-    const bool early = !ACCUMULATE && warp == 3;
-    if (early && threadIdx.x % 32 == 0) {
-        for (u32 i = 0; i < buffers; i++)
-            barrier_init(at.landed + i * 8, 1);
-        barrier_init(at.brought, 1);
-        barrier_init_fence();
-    }
-    __syncwarp();
-    if (cluster > 1) {
-        cluster_arrive();
-        if (!early)
-            cluster_wait();
-    } else if (early)
-        named_arrive(5, 384);
+    if (cluster > 1)
+        cluster_sync();
     else
-        named_sync(5, 384);
+        __syncthreads();
+    const u32 warp = threadIdx.x / 32;
     if (warp < 4) {
         registers_shrink<72>();
         if (threadIdx.x == 0)
             load(gemm, at, rank);
         else if (warp == 1 || warp == 2)
             store(gemm, at, rank, warp - 1);
-        else if (early && gemm.gate.loaders == ~0u)
+        else if (warp == 3 && !ACCUMULATE)
             fetch(gemm.gate, threadIdx.x % 32, 32, [] { __syncwarp(); });
-        else if (early && brings(gemm.gate))
-            bring(gemm, at, (Fetch *)((char *)memory + (at.table - shared_address(memory))));
-        __syncwarp();
-        if (cluster > 1 && early)
-            cluster_wait();
     } else {
         registers_grow<216>();
-        if (brings(gemm.gate))
-            bring_first(gemm.gate, threadIdx.x - 128);
         multiply(gemm, at, rank, warp / 4 - 1);
     }
     // Nobody leaves while a partner may still write to its memory.

@@ -70,9 +70,6 @@ __device__ void cluster_sync()
     asm volatile("barrier.cluster.arrive.release.aligned;\nbarrier.cluster.wait.acquire.aligned;" ::: "memory");
 }
 
-__device__ void cluster_arrive() { asm volatile("barrier.cluster.arrive.release.aligned;" ::: "memory"); }
-__device__ void cluster_wait() { asm volatile("barrier.cluster.wait.acquire.aligned;" ::: "memory"); }
-
 // Barriers of some warps of a block.
 __device__ void named_sync(u32 name, u32 threads)
 {
@@ -119,20 +116,6 @@ __device__ void tensor_store(const CUtensorMap *map, int x, int y, u32 from)
 {
     asm volatile("cp.async.bulk.tensor.2d.global.shared::cta.bulk_group [%0, {%1, %2}], [%3];" ::"l"(map), "r"(x),
                  "r"(y), "r"(from)
-                 : "memory");
-}
-
-// So many bytes in a row into this block, a multiple of 16; counts them at `barrier`.
-__device__ void bytes_load(u32 to, const char *from, u32 bytes, u32 barrier)
-{
-    asm volatile("cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1], %2, [%3];" ::"r"(to),
-                 "l"(from), "r"(bytes), "r"(barrier)
-                 : "memory");
-}
-
-__device__ void bytes_store(char *to, u32 from, u32 bytes)
-{
-    asm volatile("cp.async.bulk.global.shared::cta.bulk_group [%0], [%1], %2;" ::"l"(to), "r"(from), "r"(bytes)
                  : "memory");
 }
 

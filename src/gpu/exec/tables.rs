@@ -5,9 +5,7 @@ use crate::gpu::GpuError;
 use crate::gpu::kernels::STATUS_WORDS;
 use crate::gpu::plan::{Area, FlagId, Joined, Load, Rows, Step, What};
 use crate::gpu::raw::{Memory, Region};
-use crate::gpu::tiles::{
-    Beside, Brought, Does, Fetch, Gate, Group, MOMENTS, Part, Tile, fetches, order,
-};
+use crate::gpu::tiles::{Beside, Does, Fetch, Gate, Group, MOMENTS, Part, Tile, fetches, order};
 use crate::schedule::Extent;
 
 /// Takes the moments of the tiles of a step.
@@ -46,8 +44,8 @@ pub(super) struct Tables {
     counters: Memory,
     /// By parity: where rows of a product go that has no one C.
     parts: [Option<Memory>; 2],
-    /// By parity: what the kernel brings itself, in the memory beside it.
-    loads: [Option<(Memory, Brought)>; 2],
+    /// By parity: what the kernel brings itself.
+    loads: [Option<Memory>; 2],
     #[expect(dead_code, reason = "kept for the kernel")]
     brought: Option<Memory>,
     /// What a wait that took too long says.
@@ -198,11 +196,7 @@ impl Run<'_> {
                     })
                 };
                 let all: Result<Vec<_>, _> = all.iter().enumerate().map(one).collect();
-                let all = all?;
-                let bytes = fetches(&all)?;
-                let memory = upload(&bytes)?;
-                let brought = Brought::new((memory.region(), &bytes), &all, tables.ready);
-                *table = Some((memory, brought));
+                *table = Some(upload(&fetches(&all?)?)?);
             }
             brought = Some(counts);
         }
@@ -343,7 +337,7 @@ impl Run<'_> {
             // The watchdog opens the flags before.
             limit: self.machine.settings().limit * 2,
             status: tables.status.region(),
-            fetches: (tables.loads[parity as usize % 2].as_ref()).map(|(_, brought)| *brought),
+            fetches: (tables.loads[parity as usize % 2].as_ref()).map(Memory::region),
             parts: tables.parts[parity as usize % 2]
                 .as_ref()
                 .map(Memory::region),

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use super::fetch::{Brought, FETCH};
+use super::fetch::FETCH;
 use super::order::{BAND, COMPLETION, SECTION, grouped};
 use super::{Does, Family, Tile, Tiles};
 use crate::gpu::GpuError;
@@ -28,8 +28,8 @@ pub struct Gate {
     pub status: Region,
     /// The table of [`Tiles::parts`], if C is several.
     pub parts: Option<Region>,
-    /// What the kernel brings of A itself.
-    pub fetches: Option<Brought>,
+    /// The table of [`fetches`](super::fetches()), if the kernel brings rows of A itself.
+    pub fetches: Option<Region>,
 }
 
 /// Rows of a product that go to a place of their own.
@@ -63,9 +63,6 @@ pub struct Beside<'a> {
 /// Bytes of what is noted of a tile: six times \[ns of the GPU's timer\], the SM, and row and column
 /// of its first element (32 bits each).
 pub const MOMENTS: u64 = 64;
-
-/// Words of 8 bytes of `struct Gate`.
-const GATE: usize = 10 + FETCH as usize / 8;
 
 /// Bytes of `struct Part`.
 const PART: usize = 384;
@@ -104,18 +101,7 @@ impl Tiles {
             Family::Sm90 => self.tensors(problem, rows, tile, matrices)?,
             Family::Sm80 => vec![a, b, c, ld[0], ld[1], ld[2]],
         };
-        let sms = match problem.sms {
-            0 => self.gpu.attributes().sms,
-            some => some.min(self.gpu.attributes().sms),
-        };
-        let sms = sms.saturating_sub(spare);
-        let held = match tile.family {
-            Family::Sm90 => 1,
-            Family::Sm80 => kernel.blocks_per_sm(tile.threads(), tile.shared())?,
-        };
-        let cluster = tile.cluster.0 * tile.cluster.1;
-        let clusters = u64::from(sms * held.max(1) / cluster).clamp(1, (bands * columns).max(1));
-        words.extend(gate_words(gate, bands, (clusters, u64::from(cluster)))?);
+        words.extend(gate_words(gate, bands)?);
         words.push(match gate.and_then(|gate| gate.parts) {
             Some(parts) => parts.need("a table of parts", PART as u64)?,
             None => 0,
@@ -137,6 +123,17 @@ impl Tiles {
             // The structure's alignment of 64 bytes counts at its end too.
             words.resize(words.len().next_multiple_of(8), 0);
         }
+        let sms = match problem.sms {
+            0 => self.gpu.attributes().sms,
+            some => some.min(self.gpu.attributes().sms),
+        };
+        let sms = sms.saturating_sub(spare);
+        let held = match tile.family {
+            Family::Sm90 => 1,
+            Family::Sm80 => kernel.blocks_per_sm(tile.threads(), tile.shared())?,
+        };
+        let cluster = tile.cluster.0 * tile.cluster.1;
+        let clusters = u64::from(sms * held.max(1) / cluster).clamp(1, (bands * columns).max(1));
         let size = Launch {
             grid: (clusters as u32 * cluster, 1),
             block: tile.threads(),
@@ -236,14 +233,9 @@ fn addresses(
 }
 
 /// `struct Gate`.
-fn gate_words(
-    gate: Option<&Gate>,
-    bands: u64,
-    (clusters, cluster): (u64, u64),
-) -> Result<[u64; GATE], GpuError> {
-    let mut words = [0; GATE];
+fn gate_words(gate: Option<&Gate>, bands: u64) -> Result<[u64; 10], GpuError> {
     let Some(gate) = gate else {
-        return Ok(words);
+        return Ok([0; 10]);
     };
     let counter = match gate.epoch.counter {
         Some(counter) => counter.need("an epoch", 4)?,
@@ -261,13 +253,11 @@ fn gate_words(
         Some(table) => (table.address(), table.bytes() / COMPLETION as u64),
         None => (0, 0),
     };
-    if let Some(brought) = &gate.fetches {
-        let loaders = brought.loaders(clusters, cluster);
-        words[8] = brought.table.address();
-        words[9] = (brought.table.bytes() / FETCH) | (loaders << 32);
-        words[10..].copy_from_slice(&brought.first);
-    }
-    words[..8].copy_from_slice(&[
+    let (fetches, fetched) = match gate.fetches {
+        Some(table) => (table.address(), table.bytes() / FETCH as u64),
+        None => (0, 0),
+    };
+    Ok([
         gate.bands.need("a table of bands", bands * BAND)?,
         gate.sections.need("a table of sections", SECTION as u64)?,
         gate.waits.address(),
@@ -276,6 +266,7 @@ fn gate_words(
         gate.status.need("a status", status)?,
         u64::from(gate.epoch.offset) | completions << 32,
         completed,
-    ]);
-    Ok(words)
+        fetches,
+        fetched,
+    ])
 }

@@ -17,7 +17,7 @@ use std::collections::BTreeMap;
 use std::rc::Rc;
 
 pub use cost::{Stage, Waves, suits, waves};
-pub use fetch::{Brought, Fetch, fetches};
+pub use fetch::{Fetch, fetches};
 pub use launch::{Beside, Gate, MOMENTS, PIECE, Part};
 pub use order::{Group, Order, order};
 pub use tile::{Does, Family, Tile};

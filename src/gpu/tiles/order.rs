@@ -31,8 +31,6 @@ pub struct Order {
     pub sections: Vec<u8>,
     pub waits: Vec<u8>,
     pub completions: Vec<u8>,
-    /// Tiles of clusters that wait for nothing before the first that waits.
-    pub ready: u64,
 }
 
 /// The tables of a product of `m` × `n` by kernels of `tile`, whose `groups` come in the order in
@@ -72,11 +70,6 @@ pub fn order(
         .collect();
     bands.sort();
     let sections = sections(groups, &bands, height, columns);
-    let waits = |(.., touched): &(usize, u64, Vec<usize>)| {
-        touched.iter().any(|&group| !groups[group].flags.is_empty())
-    };
-    // Sections hold bands that wait, or bands that do not.
-    let ready = bands.iter().take_while(|band| !waits(band)).count() as u64 * columns;
     // Groups that set flags; which of them a band is the first to count for.
     let setting: Vec<usize> = (0..groups.len())
         .filter(|&g| groups[g].sets.is_some())
@@ -129,7 +122,6 @@ pub fn order(
         sections,
         waits,
         completions,
-        ready,
     }
 }
 
@@ -225,7 +217,6 @@ mod tests {
                 [1, 3, 2, 0, 1, 0]
             ]
         );
-        assert_eq!(order.ready, 2);
         // Bands 2, 3 and the two that end with the last group; tiles in two columns.
         let sections = words(&order.sections);
         let sections: Vec<&[u32]> = sections.chunks(4).collect();
@@ -268,7 +259,6 @@ mod tests {
         let bands: Vec<&[u32]> = bands.chunks(6).map(|band| &band[..3]).collect();
         // Rows 0-127 touch the first three groups, 128-255 both pairs of slabs.
         assert_eq!(bands, [[0, 0, 2], [1, 2, 4], [2, 6, 2]]);
-        assert_eq!(order.ready, 0);
         let waits = words(&order.waits);
         let each: Vec<(u32, u32, u32)> = waits.chunks(4).map(|w| (w[0], w[2], w[3])).collect();
         let first = [(10, 0, 0), (20, 64, 1)];

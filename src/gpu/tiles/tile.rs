@@ -2,7 +2,6 @@
 
 use std::fmt;
 
-use super::fetch::{FETCH, MOST_FETCHES};
 use crate::device::DType;
 use crate::gpu::lt::Problem;
 use crate::gpu::raw::Attributes;
@@ -187,13 +186,8 @@ impl Tile {
     pub const fn shared(self) -> u32 {
         let stages = self.stages * (self.rows + self.cols) * DEPTH as u32 * 2;
         match self.family {
-            // Four pieces of C of 64 × 64, the barriers (of stages, of pieces, of pieces that come back, of what
-            // is brought), a word for each piece, a table of what is brought, and what aligns it all.
-            Family::Sm90 => {
-                let barriers = 16 * self.stages + 32 + 16 + 40;
-                let table = FETCH * MOST_FETCHES;
-                stages + 4 * 64 * 64 * 2 + barriers + 16 + (table + 16) as u32 + 1024
-            }
+            // Four pieces of C of 64 × 64, the barriers, a word for each piece, and what aligns it all.
+            Family::Sm90 => stages + 4 * 64 * 64 * 2 + 1024 + 16 * self.stages + 32 + 16 + 16,
             Family::Sm80 => stages,
         }
     }
