@@ -3,8 +3,10 @@
 mod check;
 mod enter;
 mod info;
+mod lowering;
 mod plan;
 mod plan_json;
+mod plan_text;
 mod predict;
 mod products;
 mod run;

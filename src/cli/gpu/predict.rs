@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use super::plan::LoweringArgs;
+use super::lowering::LoweringArgs;
 use super::run_output::Variant;
 use crate::cli::args::Launch;
 use crate::cli::error::Failure;

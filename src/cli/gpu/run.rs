@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use clap::Args;
 
-use super::plan::LoweringArgs;
+use super::lowering::LoweringArgs;
 use super::predict::{possible, predict, write_tiles, write_trace, written};
 use super::run_output::{References, Variant, csv, table, value};
 use super::settings::{UseArgs, read_list, read_warm};

@@ -12,6 +12,7 @@ use clap::Args;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
+use super::lowering::read_tile;
 use super::settings::{UseArgs, read_warm};
 use crate::cli::error::Failure;
 use crate::cli::output::print;
@@ -122,11 +123,7 @@ impl Request {
     }
 
     fn tile(&self) -> Result<Option<Tile>, String> {
-        let Some(name) = &self.tile else {
-            return Ok(None);
-        };
-        let tile = Tile::named(name).ok_or_else(|| format!("unknown tile `{name}`"))?;
-        Ok(Some(tile))
+        self.tile.as_deref().map(read_tile).transpose()
     }
 
     /// The case on `gpus` GPUs; without the number of repeats.
@@ -294,7 +291,8 @@ mod tests {
             let line = format!(r#"{{"op":"ring","strategy":"x","tile":"{name}"}}"#);
             Request::read(&line).unwrap().tile()
         };
-        assert_eq!(tile("sm90-7x7"), Err("unknown tile `sm90-7x7`".to_owned()));
+        let unknown = tile("sm90-7x7").unwrap_err();
+        assert!(unknown.starts_with("there is no tile `sm90-7x7`; there are sm90-128x256x4-2x1, "));
         let known = tile("sm90-128x128x6-2x1").unwrap().unwrap();
         assert_eq!((known.cols, known.cluster), (128, (2, 1)));
         assert_eq!(

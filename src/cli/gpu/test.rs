@@ -6,7 +6,7 @@ use std::time::Duration;
 use clap::Args;
 use serde_json::{Value, json};
 
-use super::plan::{GemmArg, LibraryArg};
+use super::lowering::{GemmArg, LibraryArg};
 use super::settings::{UseArgs, read_list};
 use crate::cli::error::Failure;
 use crate::cli::output::{Format, OutputArgs};
@@ -47,7 +47,7 @@ pub struct TestArgs {
     #[arg(long, value_enum, default_value = "nccl", value_name = "WHO")]
     library: LibraryArg,
     /// Only cases whose command, as it is printed for failures, contains this; several: any of them
-    #[arg(long, value_name = "PART")]
+    #[arg(long, value_name = "PART", allow_hyphen_values = true)]
     only: Vec<String>,
     /// Begin with the N-th case
     #[arg(long, value_name = "N", default_value = "1", value_parser = clap::value_parser!(u32).range(1..))]

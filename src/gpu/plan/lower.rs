@@ -3,55 +3,19 @@
 use rustc_hash::FxHashMap;
 
 use super::arena::Layout;
+use super::calls::by_rank;
 use super::emit::{Emitter, Need};
+use super::error::LowerError;
 use super::gated::Open;
-use super::joined::joined;
 use super::lanes::{Lanes, Staged};
 use super::options::{Options, Path};
 use super::performed::{loads, stores};
-use super::signals::{Signals, signals};
 use super::streams::{Streams, few_lanes};
 use super::transfer::{Rings, Transfer};
-use super::{
-    Call, CallId, GemmShape, Gpu, Library, Party, Plan, Products, StreamId, What, windows,
-};
-use crate::schedule::lowered::{self, Lowered, Stored};
-use crate::schedule::verify::{GpuSms, Limits, Verified, VerifyError, verify};
-use crate::schedule::{
-    CollectiveId, Compute, ComputeId, Lane, Mover, Rank, Schedule, Slice, TaskId, Work,
-};
-
-pub use crate::schedule::lowered::MOST_STREAMS;
-
-/// Why a schedule is not performed.
-#[derive(Clone, Debug, PartialEq, thiserror::Error)]
-pub enum LowerError {
-    /// A setting that means nothing.
-    #[error("{problem}")]
-    Option { problem: String },
-    /// The verifier refuses it.
-    #[error("the schedule is wrong: {0}")]
-    Schedule(VerifyError),
-    /// The verifier refuses what would be run in its place.
-    #[error("the schedule cannot run on these GPUs: {0}")]
-    Lowered(VerifyError),
-    /// A transfer that no product can perform.
-    #[error("{transfer} cannot be performed by an epilogue: {why}")]
-    Epilogue { transfer: String, why: String },
-    /// The same of a transfer that the product that reads it is to perform.
-    #[error("{transfer} cannot be performed by the product that reads it: {why}")]
-    Loader { transfer: String, why: String },
-    /// Streams would block one another.
-    #[error(
-        "GPU {gpu} would need {streams} streams, more than {MOST_STREAMS}; use a strategy with fewer lanes, fewer ranks, or another path"
-    )]
-    TooManyStreams { gpu: u32, streams: usize },
-    /// Not addressable.
-    #[error(
-        "buffer {buffer} of rank {rank} leaves the address space of GPU {gpu}; use a smaller shape"
-    )]
-    TooLarge { buffer: String, rank: u16, gpu: u32 },
-}
+use super::{Call, GemmShape, Gpu, Library, Plan, Products, StreamId, What, windows};
+use crate::schedule::lowered::{self, Lowered, MOST_STREAMS, Stored};
+use crate::schedule::verify::{GpuSms, Limits, Verified, verify};
+use crate::schedule::{Compute, ComputeId, Mover, Rank, Schedule, Slice, TaskId, Work};
 
 /// Lowers `schedule` for the GPUs of its placement.
 ///
@@ -115,16 +79,16 @@ fn most_streams(plan: &Plan) -> (u32, usize) {
 pub(super) struct Lowering<'a> {
     pub(super) schedule: &'a Schedule,
     pub(super) origin: &'a [TaskId],
-    share: bool,
-    gpus: Vec<u32>,
+    pub(super) share: bool,
+    pub(super) gpus: Vec<u32>,
     pub(super) layout: Layout,
-    streams: Streams<'a>,
+    pub(super) streams: Streams<'a>,
     pub(super) out: Emitter,
-    rings: Rings,
-    groups: Vec<Vec<Rank>>,
-    calls: Vec<Call>,
+    pub(super) rings: Rings,
+    pub(super) groups: Vec<Vec<Rank>>,
+    pub(super) calls: Vec<Call>,
     /// By rank: its parts in calls so far, as steps.
-    called: FxHashMap<Rank, Vec<usize>>,
+    pub(super) called: FxHashMap<Rank, Vec<usize>>,
     pub(super) gemms: Vec<GemmShape>,
     /// By task: the product of a fused kernel that it belongs to.
     pub(super) product: &'a [Option<u32>],
@@ -185,7 +149,7 @@ impl<'a> Lowering<'a> {
         Ok(lowering)
     }
 
-    fn gpu(&self, rank: Rank) -> Gpu {
+    pub(super) fn gpu(&self, rank: Rank) -> Gpu {
         let number = self.schedule.placement[usize::from(rank.0)];
         Gpu(self.gpus.partition_point(|&g| g < number) as u32)
     }
@@ -289,72 +253,6 @@ impl<'a> Lowering<'a> {
         (through && own && from.rows > 0).then_some(Staged { from, to })
     }
 
-    /// Adds to `needs` of a task that touches the memory of `rank`. A schedule's collective ends for
-    /// all members at once, a library's does not: who follows one member, as `known` says, and
-    /// touches the memory of another waits for that other too.
-    pub(super) fn calls_have_ended(&self, rank: Rank, known: &[Need], needs: &mut Vec<Need>) {
-        for &step in self.called.get(&rank).into_iter().flatten() {
-            let Some(What::Collective { call, member }) = self.out.works[step].what else {
-                continue;
-            };
-            let first = step - usize::from(member);
-            let mut members = first..first + self.calls[call.index()].members.len();
-            let after = |s: usize| {
-                known
-                    .iter()
-                    .any(|need| self.out.clocks.before(s, need.step))
-            };
-            if members.any(after) {
-                needs.push(Need::event(step));
-            }
-        }
-    }
-
-    /// Appends the members' steps in the order of their ranks; `first` is their first task, and
-    /// `needs` are in task order.
-    fn collective(&mut self, id: CollectiveId, first: TaskId, mut needs: Vec<Vec<Need>>) {
-        let group = &self.schedule.collectives[id.index()];
-        let ranks = by_rank(group.members.iter().map(|m| m.rank));
-        let call = CallId(self.calls.len() as u32);
-        let mut members = group.members.clone();
-        members.sort_unstable_by_key(|m| m.rank);
-        let known = needs.concat();
-        let mut parties = Vec::with_capacity(members.len());
-        let mut steps = Vec::with_capacity(members.len());
-        for (i, member) in members.iter().enumerate() {
-            let stream = self.stream(member.task);
-            let what = What::Collective {
-                call,
-                member: i as u16,
-            };
-            let task = self.origin[member.task.index()];
-            let mut needs = std::mem::take(&mut needs[member.task.index() - first.index()]);
-            self.calls_have_ended(member.rank, &known, &mut needs);
-            steps.push((stream, task, what, needs));
-            parties.push(Party {
-                rank: member.rank,
-                stream,
-                input: self.layout.area(&member.input),
-                output: self.layout.area(&member.output),
-            });
-        }
-        let base = self.out.together(steps);
-        for (i, member) in members.iter().enumerate() {
-            self.called.entry(member.rank).or_default().push(base + i);
-        }
-        // Tasks end in task order.
-        for task in (first.0..first.0 + members.len() as u32).map(TaskId) {
-            let at = members.iter().position(|m| m.task == task).unwrap_or(0);
-            self.out.end(vec![base + at]);
-        }
-        self.calls.push(Call {
-            kind: group.kind,
-            sms: group.sms,
-            group: self.groups.partition_point(|g| *g < ranks) as u32,
-            members: parties,
-        });
-    }
-
     fn compute(&mut self, id: ComputeId) -> What {
         let area = |slice: &Slice| self.layout.area(slice);
         match &self.schedule.computes[id.index()] {
@@ -394,55 +292,4 @@ impl<'a> Lowering<'a> {
             },
         }
     }
-
-    fn plan(mut self, options: &Options, verified: bool) -> Plan {
-        let origin = StreamId(0);
-        if self.streams.list.is_empty() {
-            // A run of nothing still begins and ends somewhere.
-            self.streams.lane(Gpu(0), Rank(0), Lane(0));
-        }
-        let streams = self.streams.list;
-        let Signals {
-            steps,
-            events,
-            flags,
-            fork,
-            join,
-        } = signals(self.out, &streams, origin, options.flag_and_event());
-        self.gemms.sort_unstable();
-        self.gemms.dedup();
-        if options.library == Library::NcclWindow {
-            windows::even(&mut self.layout.arenas);
-        }
-        Plan {
-            dtype: self.schedule.operator.dtype,
-            mode: options.mode,
-            products: options.products,
-            tile: options.tile,
-            joined: joined(&steps, self.schedule.operator.dtype.size()),
-            verified,
-            library: options.library,
-            gpus: self.gpus,
-            streams,
-            shared: self.share,
-            origin,
-            fork,
-            steps,
-            join,
-            events,
-            flags,
-            arenas: self.layout.arenas,
-            places: self.layout.places,
-            staging: self.rings.list,
-            groups: self.groups,
-            collectives: self.calls,
-            gemms: self.gemms,
-        }
-    }
-}
-
-fn by_rank(ranks: impl Iterator<Item = Rank>) -> Vec<Rank> {
-    let mut ranks: Vec<Rank> = ranks.collect();
-    ranks.sort_unstable();
-    ranks
 }

@@ -10,8 +10,9 @@
 
 use rustc_hash::FxHashMap;
 
-use super::lower::{LowerError, MOST_STREAMS};
+use super::error::LowerError;
 use super::{Gpu, Stream, StreamId};
+use crate::schedule::lowered::MOST_STREAMS;
 use crate::schedule::{Lane, Mover, Rank, Schedule, Work};
 
 /// Which end of the host path.

@@ -1,5 +1,6 @@
 //! Plans of all strategies, performed by an emulator and searched for races.
 
+mod apart;
 mod emulator;
 mod epilogue;
 mod fused;
@@ -21,6 +22,7 @@ use crate::strategy::{self, Choice};
 use crate::topology::Topology;
 use crate::topology::build::Builder;
 use crate::units::Bytes;
+use apart::apart;
 use emulator::emulate;
 
 /// Pairs of GPUs with a bridge each, all on one switch: one ring, groups, and for two ranks a pair
@@ -138,106 +140,6 @@ fn settings() -> Vec<Options> {
         }
     }
     all
-}
-
-/// The plan with products whose groups wait and multiply one after another in place of kernels that
-/// wait inside: the kernel begins its groups in that order, and reads the rows of each after its
-/// flags.
-fn apart(plan: &Plan) -> Plan {
-    let mut apart = plan.clone();
-    apart.steps.clear();
-    for step in &plan.steps {
-        let What::Gated {
-            a,
-            b,
-            out,
-            groups,
-            accumulate,
-            sms,
-            loads,
-            ..
-        } = &step.what
-        else {
-            apart.steps.push(step.clone());
-            // A copy that sets a flag does so at its end.
-            if let What::CopyKernel {
-                sets: Some(flag), ..
-            } = step.what
-            {
-                apart.steps.push(Step {
-                    what: What::WriteFlag(flag),
-                    ..step.clone()
-                });
-            }
-            continue;
-        };
-        if !loads.is_empty() {
-            // What it brings comes beside it once it has begun.
-            let event = EventId(apart.events.len() as u32);
-            apart.events.push(a.gpu);
-            let stream = StreamId(apart.streams.len() as u32);
-            apart.streams.push(Stream {
-                gpu: a.gpu,
-                name: "loads".to_owned(),
-                urgent: false,
-            });
-            apart.steps.push(Step {
-                what: What::Record(event),
-                ..step.clone()
-            });
-            let mut beside = |what| {
-                apart.steps.push(Step {
-                    stream,
-                    task: step.task,
-                    what,
-                });
-            };
-            beside(What::Await(event));
-            for load in loads {
-                beside(What::Copy {
-                    from: load.from,
-                    to: load.to,
-                });
-                beside(What::WriteFlag(load.sets));
-            }
-        }
-        let mut push = |what| {
-            apart.steps.push(Step {
-                what,
-                ..step.clone()
-            });
-        };
-        for group in groups {
-            let rows = |area: &Area| Area {
-                at: area.at + u64::from(group.rows.start) * u64::from(area.ld) * plan.dtype.size(),
-                rows: group.rows.len,
-                ..*area
-            };
-            for flag in &group.flags {
-                push(What::AwaitFlag(*flag));
-            }
-            let Extent { start, len } = group.depth;
-            push(What::Gemm {
-                a: Area {
-                    at: rows(a).at + u64::from(start) * plan.dtype.size(),
-                    cols: len,
-                    ..rows(a)
-                },
-                b: Area {
-                    at: b.at + u64::from(start) * u64::from(b.ld) * plan.dtype.size(),
-                    rows: len,
-                    ..*b
-                },
-                out: group.to.unwrap_or_else(|| rows(out)),
-                accumulate: *accumulate || start > 0,
-                sms: *sms,
-            });
-            if let Some(flag) = group.sets {
-                push(What::WriteFlag(flag));
-            }
-        }
-    }
-    apart
 }
 
 /// Products of Duet's own.

@@ -4,8 +4,11 @@ use rayon::prelude::*;
 
 use super::emulator::emulate;
 use super::race::{Order, forks_and_joins, races, works};
-use super::{Case, cases, references};
-use crate::gpu::plan::{Flags, Library, LowerError, Mode, Options, Path, Plan, What, lower};
+use super::{Case, apart, cases, circle, own, references};
+use crate::device::DType;
+use crate::gpu::plan::{Flags, Library, LowerError, Mode, Options, Path, Plan, Step, What, lower};
+use crate::operator::{Kind, Operator};
+use crate::strategy;
 
 /// A plan without one of its waits.
 struct Mutant {
@@ -14,9 +17,29 @@ struct Mutant {
     implied: bool,
 }
 
-/// Every plan with one wait less; of many, about `most`.
-fn mutants(plan: &Plan, most: usize) -> Vec<Mutant> {
-    let waits = |what: &What| matches!(what, What::Await(_) | What::AwaitFlag(_));
+/// The last step that works before step `at` in its stream; events from `events` on stand for what kernels do
+/// inside.
+fn last_before(plan: &Plan, events: usize, at: usize) -> Option<usize> {
+    let here = |&s: &usize| plan.steps[s].stream == plan.steps[at].stream;
+    for s in (0..at).rev().filter(here) {
+        match plan.steps[s].what {
+            What::Await(event) if event.index() >= events => {
+                let record = |step: &Step| step.what == What::Record(event);
+                return last_before(plan, events, plan.steps.iter().position(record)?);
+            }
+            ref what if works(what) => return Some(s),
+            _ => {}
+        }
+    }
+    None
+}
+
+/// Every plan with one wait less, of those by flags and by the first `events` events; of many, about `most`.
+fn mutants(plan: &Plan, events: usize, most: usize) -> Vec<Mutant> {
+    let waits = |what: &What| match what {
+        What::Await(event) => event.index() < events,
+        what => matches!(what, What::AwaitFlag(_)),
+    };
     let inside: Vec<usize> = (0..plan.steps.len())
         .filter(|&i| waits(&plan.steps[i].what))
         .collect();
@@ -35,10 +58,7 @@ fn mutants(plan: &Plan, most: usize) -> Vec<Mutant> {
                 _ => false,
             });
         let signal = signal.expect("signalled");
-        let stream = plan.steps[signal].stream;
-        let awaited = (0..signal)
-            .rev()
-            .find(|&s| plan.steps[s].stream == stream && works(&plan.steps[s].what));
+        let awaited = last_before(plan, events, signal);
         let waiter = (i..mutant.steps.len())
             .find(|&s| mutant.steps[s].stream == removed.stream && works(&mutant.steps[s].what));
         // What a kernel brings begins with it, and that may be the first of its stream.
@@ -74,17 +94,20 @@ fn mutants(plan: &Plan, most: usize) -> Vec<Mutant> {
 
 /// By fate: caught, a race that no interleaving showed, no race.
 pub(super) fn fates(case: &Case, options: &Options) -> [usize; 3] {
-    let plan = match lower(&case.schedule, options, None) {
+    let (events, plan) = match lower(&case.schedule, options, None) {
         Err(LowerError::Epilogue { .. } | LowerError::Loader { .. })
             if !super::stores(&case.schedule, options) =>
         {
             return [0; 3];
         }
-        plan => super::apart(&plan.expect("lowers")),
+        plan => {
+            let plan = plan.expect("lowers");
+            (plan.events.len(), apart(&plan))
+        }
     };
     let references = references(&case.schedule, 3);
     let mut fates = [0; 3];
-    for (i, mutant) in mutants(&plan, 12).into_iter().enumerate() {
+    for (i, mutant) in mutants(&plan, events, 12).into_iter().enumerate() {
         assert!(!mutant.implied, "{}: a wait that others imply", case.name);
         let wrong = forks_and_joins(&mutant.plan).is_err() || !races(&mutant.plan).is_empty();
         let caught = (0..63).any(|seed| {
@@ -142,4 +165,36 @@ fn a_missing_wait_is_noticed() {
     let [caught, missed, harmless] = total;
     println!("{caught} missing waits caught, {missed} missed, {harmless} without a race");
     assert!(caught > 500 && caught >= 9 * missed, "{total:?}");
+}
+
+/// A group of a kernel that no longer waits for its own rows is noticed, though those before it wait.
+#[test]
+fn a_group_that_lost_its_flags_is_noticed() {
+    let operator = Operator::gemm(Kind::AgGemm, 64, 48, 20, 2, DType::Bf16).unwrap();
+    let choice = strategy::parse("fusion-alltoall:chunks=2").unwrap();
+    let schedule = choice.build(&operator, &circle(2), &[0, 1]).unwrap();
+    let plan = lower(&schedule, &own(), None).unwrap();
+    let references = references(&schedule, 3);
+    let wrong = |plan: &Plan| {
+        let plan = apart(plan);
+        let caught = (0..63).any(|seed| emulate(&plan, &schedule, &references, seed).is_err());
+        (!races(&plan).is_empty(), caught)
+    };
+    assert_eq!(wrong(&plan), (false, false));
+    let mut lost = 0;
+    for (at, step) in plan.steps.iter().enumerate() {
+        let What::Gated { groups, .. } = &step.what else {
+            continue;
+        };
+        for group in (0..groups.len()).filter(|&group| !groups[group].flags.is_empty()) {
+            let mut mutant = plan.clone();
+            if let What::Gated { groups, .. } = &mut mutant.steps[at].what {
+                groups[group].flags.clear();
+            }
+            assert_eq!(wrong(&mutant), (true, true), "step {at}, group {group}");
+            lost += 1;
+        }
+    }
+    // The two chunks that come, on each GPU.
+    assert_eq!(lost, 4);
 }
