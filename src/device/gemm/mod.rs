@@ -118,6 +118,13 @@ pub fn gemm(device: &Device, dtype: DType, m: u64, n: u64, k: u64, sms: u32) -> 
     Some(model.slower(factor))
 }
 
+/// How unsure [`gemm`] is on all SMs, as a relative standard deviation: more where nothing measured is near, or
+/// what is near differs. `None` where no library's choices are listed.
+pub fn doubt(device: &Device, dtype: DType, m: u64, n: u64, k: u64) -> Option<f64> {
+    let library = listed(device, dtype).filter(|_| m > 0 && n > 0 && k > 0)?;
+    library.doubt(device, (&library.place(n, k), m))
+}
+
 /// What is known of the library's choices for `dtype`.
 fn listed(device: &Device, dtype: DType) -> Option<&library::Library> {
     let library = device.gemm_library.as_deref()?;

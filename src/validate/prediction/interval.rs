@@ -9,7 +9,7 @@
 //!
 //! | class | terms | σ |
 //! |---|---|---|
-//! | GEMM | compute, idle, waves | √(error of products not measured² + the table's own interval²); the former by the calibration's cross-validation, or leaving out one column of its table after another |
+//! | GEMM | compute, idle, waves | [`doubt`] of the case's own products, by rows; where no library is listed √(error of products not measured² + the table's own interval²), the former by the calibration's cross-validation, or leaving out one column of its table after another |
 //! | links | exposed communication, fill and drain | the widest interval of what the path crosses |
 //! | sync | sync and launch | root mean square of the costs' intervals |
 //! | contention | contention | [`CONTENTION`] |
@@ -20,8 +20,10 @@
 
 use std::collections::BTreeMap;
 
-use crate::device::{DType, Device, gemm::gemm};
+use crate::device::gemm::{doubt, gemm};
+use crate::device::{DType, Device};
 use crate::input::yaml::{Node, Value};
+use crate::schedule::{Compute, GemmKernel, Rank, Schedule, Work};
 use crate::timeline::{Explanation, Term};
 use crate::topology::paths::PathChoice;
 use crate::units::{BytesPerSecond, Seconds};
@@ -85,6 +87,37 @@ impl Sigmas {
             contention: CONTENTION,
             repeat: REPEAT,
         })
+    }
+
+    /// Those of a schedule's own products on its GPU.
+    #[must_use]
+    pub fn of_products(mut self, schedule: &Schedule, device: &Device) -> Self {
+        let whole = schedule.operator.rank_gemm();
+        let (mut sum, mut rows) = (0.0, 0.0);
+        for task in schedule.tasks.iter().filter(|task| task.rank == Rank(0)) {
+            let Work::Compute(id) = task.work else {
+                continue;
+            };
+            let Some(Compute::Gemm { a, out, kernel, .. }) = schedule.computes.get(id.index())
+            else {
+                continue;
+            };
+            // The groups of a fused kernel are parts of one product.
+            let m = u64::from(out.rows.len);
+            let piece = (m, u64::from(out.cols.len), u64::from(a.cols.len));
+            let (m_all, n, k) = match kernel {
+                GemmKernel::Library => piece,
+                GemmKernel::Gated | GemmKernel::Scatter => whole.unwrap_or(piece),
+            };
+            if let Some(doubt) = doubt(device, schedule.operator.dtype, m_all, n, k) {
+                sum += doubt * m as f64;
+                rows += m as f64;
+            }
+        }
+        if rows > 0.0 {
+            self.gemm = sum / rows;
+        }
+        self
     }
 
     /// Where 95 % of measurements of an explained time should lie \[s\]; `library`: whether its

@@ -224,7 +224,10 @@ impl Place<'_> {
         row.tasks = schedule.tasks.len() as u32;
         row.handoffs = handoffs(&schedule);
         let library = (schedule.tasks.iter()).any(|task| matches!(task.work, Work::Collective(_)));
+        let gpu = self.group.placement.first().copied().unwrap_or(0);
+        let device = site.topology.device(gpu);
         row.interval = (model.sigmas)
+            .map(|sigmas| sigmas.of_products(&schedule, device))
             .map(|sigmas| sigmas.interval(&found.explanation, self.group.choice(), library));
         Ok(())
     }

@@ -248,3 +248,22 @@ fn a_table_predicts_its_own_columns() {
     assert!((0.001..0.5).contains(&error), "{error}");
     assert_eq!(gemm_table_error(&crate::device::ideal(), DType::Bf16), None);
 }
+
+/// By rows: a measured product of 1024 rows is sure, one that nothing measured is near is not.
+#[test]
+fn products_are_as_sure_as_what_is_near_them() {
+    let topology = topology::load("h200-pair-calibrated", &[]).unwrap();
+    let device = topology.device(0);
+    let doubt = |m, n, k| crate::device::gemm::doubt(device, DType::Bf16, m, n, k).unwrap();
+    let (known, near, far) = (
+        doubt(1024, 4096, 4096),
+        doubt(1000, 4104, 4096),
+        doubt(24, 1_000_000, 8),
+    );
+    assert!((known - 0.003).abs() < 1e-12, "{known}");
+    assert!(near > known && near < 0.05, "{near}");
+    assert!(far > near && far > 0.05, "{far}");
+    let none = topology::load("h200-pair", &[]).unwrap();
+    let none = crate::device::gemm::doubt(none.device(0), DType::Bf16, 1024, 4096, 4096);
+    assert_eq!(none, None);
+}
