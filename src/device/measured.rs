@@ -11,6 +11,7 @@
 //!     rows:
 //!       128: [35 us, 46 us]                     # m: times
 //!       256: [35 us, none]                      # not measured
+//!     us: { 4096x4096: 128:35 256:46.1 }        # or, where columns have other rows: m:microseconds by k × n
 //!   algorithms: …                               # see `algorithms`
 //! ```
 
@@ -27,8 +28,11 @@ pub(super) const MAX_TILE: u32 = 4096;
 /// Largest extent of a measured GEMM.
 pub(super) const MAX_EXTENT: u64 = 1 << 32;
 
+/// Largest time of a GEMM \[us\].
+const MOST_US: f64 = 1e12;
+
 /// Stands where a shape was not measured.
-pub(crate) const MISSING: &str = "none";
+const MISSING: &str = "none";
 
 /// Reads tiles, table and algorithms into `device`.
 pub(super) fn read(section: &Section<'_>, device: &mut Device, found: &mut Diagnostics) {
@@ -97,10 +101,43 @@ fn table(node: &Node, device: &mut Device, found: &mut Diagnostics) -> Option<()
     let mut fields = Fields::of(node, "a GEMM table", found)?;
     let dtype = fields.need("dtype", "bf16", found);
     let launch: Option<Seconds> = fields.parse("launch", found);
-    let columns = fields.need("columns", "[4096x4096]", found);
-    let rows = fields.need("rows", "{ 128: [35 us] }", found);
+    let each = fields.get("us");
+    let matrix = each.is_none().then(|| {
+        let columns = fields.need("columns", "[4096x4096]", found);
+        (columns, fields.need("rows", "{ 128: [35 us] }", found))
+    });
     fields.finish(found);
     let dtype = DType::ALL[dtype?.choice("dtype", &DType::ALL.map(DType::name), found)?];
+    let launch = launch.unwrap_or_default();
+    let mut keep = |node: &Node, [m, n, k]: [u64; 3], time: Seconds, found: &mut Diagnostics| {
+        let kernel = time.get() - launch.get();
+        if kernel <= 0.0 {
+            let message = format!("{time} leaves nothing for the GEMM");
+            let mistake = node.wrong(message, "expected more than `launch`");
+            found.push(mistake);
+            return None;
+        }
+        device.gemm_table.push(MeasuredGemm {
+            dtype,
+            m,
+            n,
+            k,
+            time: Seconds::of(kernel),
+            correction: 1.0,
+        });
+        Some(())
+    };
+    if let Some(node) = each {
+        for (key, times) in Section::of("us", node, found)?.entries {
+            let (k, n) = pair(key, "a column (k x n)", MAX_EXTENT, found)?;
+            for (m, time) in micros(times, found)? {
+                keep(times, [m, n, k], time, found)?;
+            }
+        }
+    }
+    let Some((columns, rows)) = matrix else {
+        return Some(());
+    };
     let mut shapes = Vec::new();
     for column in columns?.list("a list of k x n", found)? {
         shapes.push(pair(column, "a column (k x n)", MAX_EXTENT, found)?);
@@ -119,22 +156,94 @@ fn table(node: &Node, device: &mut Device, found: &mut Diagnostics) -> Option<()
                 continue;
             }
             let time: Seconds = node.parse("time", found)?;
-            let kernel = time.get() - launch.unwrap_or_default().get();
-            if kernel <= 0.0 {
-                let message = format!("{time} leaves nothing for the GEMM");
-                let mistake = node.wrong(message, "expected more than `launch`");
-                found.push(mistake);
-                return None;
-            }
-            device.gemm_table.push(MeasuredGemm {
-                dtype,
-                m,
-                n,
-                k,
-                time: Seconds::of(kernel),
-                correction: 1.0,
-            });
+            keep(node, [m, n, k], time, found)?;
         }
     }
     Some(())
+}
+
+/// Numbers of rows and their times, `128:35 256:46.1` \[us\]; `None` with a mistake pushed.
+fn micros(node: &Node, found: &mut Diagnostics) -> Option<Vec<(u64, Seconds)>> {
+    let mut all: Vec<(u64, Seconds)> = Vec::new();
+    for word in node.word("times", found)?.split_whitespace() {
+        let entry = word.split_once(':').and_then(|(m, us)| {
+            let m = m.parse::<u64>().ok()?;
+            let us = us.parse::<f64>().ok()?;
+            let after = all.last().is_none_or(|(before, _)| *before < m);
+            let fits = (1..=MAX_EXTENT).contains(&m) && us > 0.0 && us < MOST_US;
+            (after && fits).then(|| (m, Seconds::of(us * 1e-6)))
+        });
+        let Some(entry) = entry else {
+            let label = "expected growing numbers of rows, each with its time in microseconds";
+            let mistake = node.wrong(format!("`{word}` is no time of rows"), label);
+            found.push(mistake.help("write e.g. `128:35 256:46.1`"));
+            return None;
+        };
+        all.push(entry);
+    }
+    Some(all)
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::device::{Device, parse};
+
+    const BASE: &str = include_str!("../../topologies/gpus/h200.yaml");
+
+    /// The H200's profile with another table.
+    fn with(table: &str) -> String {
+        let begin = BASE.find("    launch: 16 us\n").unwrap();
+        let end = begin + BASE[begin..].find("  source:").unwrap();
+        format!("{}{table}{}", &BASE[..begin], &BASE[end..])
+    }
+
+    fn points(gpu: &Device) -> Vec<([u64; 3], f64)> {
+        let us = |time: f64| (time * 1e9).round() / 1e3;
+        let point = |p: &crate::device::MeasuredGemm| ([p.m, p.n, p.k], us(p.time.get()));
+        let mut all: Vec<_> = gpu.gemm_table.iter().map(point).collect();
+        all.sort_by_key(|(shape, _)| *shape);
+        all
+    }
+
+    #[test]
+    fn times_by_column_are_those_of_the_matrix() {
+        let matrix = with(
+            "    launch: 5 us\n    columns: [4096x4096, 8192x3584]\n    rows: { 128: [35 us, none], 256: [none, 46.5 us] }\n",
+        );
+        let each =
+            with("    launch: 5 us\n    us: { 4096x4096: \"128:35\", 8192x3584: \"256:46.5\" }\n");
+        let [matrix, each] = [matrix, each].map(|text| {
+            let gpu = parse(&text, "h200.yaml").unwrap_or_else(|e| panic!("{e}"));
+            points(&gpu)
+        });
+        assert_eq!(
+            matrix,
+            [([128, 4096, 4096], 30.0), ([256, 3584, 8192], 41.5)]
+        );
+        assert_eq!(matrix, each);
+    }
+
+    #[test]
+    fn wrong_times_by_column_have_place_and_remedy() {
+        for (times, words) in [
+            ("128:x", "`128:x` is no time of rows"),
+            ("128", "`128` is no time of rows"),
+            ("256:46 128:35", "`128:35` is no time of rows"),
+            ("0:35", "`0:35` is no time of rows"),
+            ("128:-1", "`128:-1` is no time of rows"),
+            ("128:inf", "`128:inf` is no time of rows"),
+            ("128:NaN", "`128:NaN` is no time of rows"),
+            ("128:5", "5 us leaves nothing for the GEMM"),
+        ] {
+            let text = with(&format!(
+                "    launch: 5 us\n    us: {{ 4096x4096: \"{times}\" }}\n"
+            ));
+            let error = parse(&text, "h200.yaml").unwrap_err().to_string();
+            assert!(error.contains(words), "{times}: {error}");
+            assert!(error.contains("h200.yaml:"), "{error}");
+        }
+        let both = with("    us: { 4096x4096: \"128:35\" }\n    columns: [4096x4096]\n");
+        let error = parse(&both, "h200.yaml").unwrap_err().to_string();
+        assert!(error.contains("columns"), "{error}");
+    }
 }

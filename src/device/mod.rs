@@ -22,7 +22,6 @@ pub use beside::Beside;
 pub use collectives::{COLLECTIVES, CollectiveTable};
 pub use fields::set;
 pub use ideal::ideal;
-pub(crate) use measured::MISSING;
 pub use numbers::{Number, assign, numbers, sources};
 pub use parse::{DeviceError, load, parse, read};
 pub use scatter::Scatter;

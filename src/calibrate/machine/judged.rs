@@ -41,9 +41,10 @@ mod tests {
     const TEXT: &str = include_str!("../../../topologies/h200-pair-calibrated.yaml");
     const OWN: &str =
         include_str!("../../../experiments/calibration/measured/2026-11-30-h200-pair-fourth.csv");
-    const OTHERS: [&str; 2] = [
+    const OTHERS: [&str; 3] = [
         include_str!("../../../experiments/calibration/measured/2026-11-30-h200-pair-fifth.csv"),
         include_str!("../../../experiments/calibration/measured/2026-11-30-h200-pair-sixth.csv"),
+        include_str!("../../../experiments/calibration/measured/2026-11-30-h200-pair-seventh.csv"),
     ];
     const TOLD: &str =
         include_str!("../../../experiments/calibration/measured/2026-11-30-h200-choices.csv");

@@ -5,7 +5,7 @@ use std::fmt::Write;
 
 use super::super::book::Product;
 use super::profile::kept_words;
-use crate::device::{DType, Device, MISSING, digits};
+use crate::device::{DType, Device, digits};
 
 /// Writes both below `gemm:` and notes their sources.
 pub fn write(
@@ -46,30 +46,26 @@ pub fn write(
 
 /// The times of GEMMs, what precedes them, below `gemm:`; false where there are none.
 pub fn times(out: &mut String, points: &[([u64; 3], f64)], launch: Option<f64>) -> bool {
-    let us = |seconds: f64| format!("{} us", digits(seconds * 1e6));
-    let by_shape: BTreeMap<[u64; 3], f64> = points.iter().copied().collect();
-    let mut columns: Vec<(u64, u64)> = points.iter().map(|([_, n, k], _)| (*k, *n)).collect();
-    columns.sort_unstable();
-    columns.dedup();
-    let mut rows: Vec<u64> = points.iter().map(|([m, ..], _)| *m).collect();
-    rows.sort_unstable();
-    rows.dedup();
-    let time = |m: u64, (k, n): (u64, u64)| by_shape.get(&[m, n, k]);
-    if rows.is_empty() || columns.is_empty() {
+    let by_shape: BTreeMap<[u64; 3], f64> = (points.iter())
+        .map(|&([m, n, k], time)| ([k, n, m], time))
+        .collect();
+    let all: Vec<_> = by_shape.into_iter().collect();
+    if all.is_empty() {
         return false;
     }
+    let us = |seconds: f64| digits(seconds * 1e6);
     let _ = writeln!(out, "    table:\n      dtype: bf16");
     if let Some(launch) = launch {
-        let _ = writeln!(out, "      launch: {}", us(launch));
+        let _ = writeln!(out, "      launch: {} us", us(launch));
     }
-    let names: Vec<String> = columns.iter().map(|(k, n)| format!("{k}x{n}")).collect();
-    let _ = writeln!(out, "      columns: [{}]\n      rows:", names.join(", "));
-    for m in rows {
-        let times: Vec<String> = columns
+    let _ = writeln!(out, "      us:");
+    for column in all.chunk_by(|a, b| a.0[..2] == b.0[..2]) {
+        let [k, n, _] = column[0].0;
+        let times = column
             .iter()
-            .map(|c| time(m, *c).map_or_else(|| MISSING.to_owned(), |t| us(*t)))
-            .collect();
-        let _ = writeln!(out, "        {m}: [{}]", times.join(", "));
+            .map(|([.., m], time)| format!("{m}:{}", us(*time)));
+        let times: Vec<String> = times.collect();
+        let _ = writeln!(out, "        {k}x{n}: {}", times.join(" "));
     }
     true
 }
