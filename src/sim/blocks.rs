@@ -5,16 +5,21 @@
 //! blocks begin in clusters, of which those that find no place
 //! for theirs beside a collective wait as well ([`Scatter`](crate::device::Scatter)).
 
+use smallvec::SmallVec;
+
 use super::cost::Cost;
 use super::engine::{Engine, Event};
+use super::fluid::TIE;
 use super::pool::Request;
 use super::tiles::Tiles;
 use super::{SimError, Streams};
 use crate::schedule::{Compute, Work};
-use crate::timeline::Cause;
 
 /// Requests with this bit are for the blocks of a running GEMM that have not begun.
 pub(super) const LATE: u32 = 1 << 30;
+
+/// When how many blocks leave, in order \[s\].
+pub(super) type Leaving = SmallVec<[(f64, u32); 4]>;
 
 /// A GEMM whose last blocks wait for SMs.
 #[derive(Copy, Clone, Debug)]
@@ -22,8 +27,6 @@ pub(super) struct Late {
     /// SMs of its first blocks and of the others, and when the first began [s].
     blocks: (u32, u32),
     since: f64,
-    /// Its time is the mean of several orders and stays so.
-    mean: bool,
 }
 
 impl Engine<'_> {
@@ -36,7 +39,7 @@ impl Engine<'_> {
     }
 
     /// SMs that a GEMM may use.
-    fn most(&self, task: u32, gpu: u32) -> u32 {
+    pub(super) fn most(&self, task: u32, gpu: u32) -> u32 {
         match self.schedule.tasks[task as usize].work {
             Work::Compute(id) => match self.schedule.computes[id.index()] {
                 Compute::Gemm { sms, .. } if sms > 0 => u32::from(sms),
@@ -48,7 +51,7 @@ impl Engine<'_> {
 
     /// Whether the blocks of a library GEMM stay on their SMs until it ends: those of its fast kernels do, for
     /// which rows must be multiples of 16 bytes.
-    fn stays(&self, [_, n, k]: [u64; 3]) -> bool {
+    pub(super) fn stays(&self, [_, n, k]: [u64; 3]) -> bool {
         let dtype = self.schedule.operator.dtype;
         crate::device::gemm::library::alignment(dtype, n, k) >= 16
     }
@@ -83,25 +86,23 @@ impl Engine<'_> {
             self.kernels.waves.insert(task, gpu);
         }
         // What was granted and fits no cluster stays granted, and begins with as many freed SMs.
-        let begin = self.room(gpu, got);
-        let waiting = match want - got {
-            0 => want - begin,
-            more => more,
-        };
-        let mean = self.comes_with(task, (begin, want - begin))?;
-        if waiting == 0 || self.kernels.pools[gpu as usize].free() >= waiting {
+        let begin = self.room(task, gpu, got)?;
+        let free = self.kernels.pools[gpu as usize].free();
+        let waiting = want - got;
+        if begin == got && (waiting == 0 || free >= waiting) {
             return Ok(());
         }
         let late = Late {
             blocks: (begin, want - begin),
             since: now,
-            mean,
         };
         self.kernels.late.insert(task, late);
-        // Never at once: it took all that were free.
+        // Never at once: it took all that were free, or those that are free are no place for it.
+        let placeless = if begin < got { free + 1 } else { 0 };
+        let sms = self.costs.device(gpu).sms;
         self.kernels.pools[gpu as usize].request(Request {
             who: task | LATE,
-            want: waiting,
+            want: waiting.max(placeless).min(sms),
             fixed: true,
         });
         Ok(())
@@ -123,48 +124,85 @@ impl Engine<'_> {
             .costs
             .gemm_tiles(gpu, shape, self.most(task, gpu))?
             .max(1);
+        let (of, alone) = (self.costs).gemm_blocks(gpu, shape, self.most(task, gpu))?;
+        let own = match self.stays(shape) {
+            _ if self.options.tiling.is_some() => u32::MAX,
+            true if of > device.scatter.cluster.unwrap_or(of) => 1,
+            true => 2,
+            false => 0,
+        };
         let rate = device.rate(self.schedule.operator.dtype);
         let work: f64 = shape.iter().map(|&size| size as f64).product();
         let least = rate.map_or(0.0, |rate| {
             2.0 * work / f64::from(count) / (rate / f64::from(device.sms))
         });
+        let each = time / f64::from(count.div_ceil(blocks.max(1)));
+        let least = match own {
+            u32::MAX => each,
+            _ => alone.unwrap_or(least),
+        };
         Ok(Some(Tiles {
             count,
-            each: time / f64::from(count.div_ceil(blocks.max(1))),
+            each,
             least,
-            common: self.options.tiling.is_none(),
+            own,
         }))
     }
 
-    /// A GEMM of this cost begins to multiply: blocks without a tile in its last wave leave their SMs before
-    /// the others do.
+    /// A GEMM of this cost begins to multiply: blocks leave their SMs once there is no tile for them.
     pub(super) fn before_last_wave(
         &mut self,
         task: u32,
         cost: &Cost,
         now: f64,
     ) -> Result<(), SimError> {
-        let blocks = self.kernels.held(task);
-        if self.kernels.late.contains_key(&task) || blocks == 0 {
+        let held = self.kernels.held(task);
+        let late = self.kernels.late.get(&task).copied();
+        if held == 0 {
             return Ok(());
         }
-        let time = cost.work / self.alone(cost.bound);
-        if let Some(tiles) = self.tiles(task, blocks, time)? {
-            let idle = tiles.count.next_multiple_of(blocks) - tiles.count;
-            if idle > 0 && tiles.count > blocks {
-                let at = now + time - tiles.each;
-                self.kernels.leaving.insert(task, idle);
-                self.events.push(at, Event::Left(task));
+        let (time, blocks, first) = match late {
+            None => (cost.work / self.alone(cost.bound), held, held),
+            Some(Late { blocks, .. }) => {
+                let own = self.kernel_cost(task)?;
+                let time = own.work / self.alone(own.bound);
+                (time, blocks.0 + blocks.1, blocks.0)
             }
+        };
+        if let Some(tiles) = self.tiles(task, blocks, time)?
+            && tiles.count > first
+        {
+            // Those that wait begin when the first leave, if not before.
+            self.leave(
+                task,
+                tiles.idle((first, blocks - first), f64::INFINITY),
+                (now, now),
+            );
         }
         Ok(())
     }
 
-    /// Blocks without a tile in the last wave of a GEMM leave.
+    /// Blocks of a GEMM that multiplies since `begun` leave as it says.
+    fn leave(&mut self, task: u32, mut idle: Leaving, (begun, now): (f64, f64)) {
+        idle.iter_mut().for_each(|(at, _)| *at += begun);
+        idle.retain(|(at, _)| *at > now);
+        for (at, _) in &idle {
+            self.events.push(*at, Event::Left(task));
+        }
+        self.kernels.leaving.insert(task, idle);
+    }
+
+    /// Blocks of a GEMM for which there is no tile leave.
     pub fn blocks_left(&mut self, task: u32, now: f64) -> Result<(), SimError> {
-        let Some(idle) = self.kernels.leaving.remove(&task) else {
+        let Some(leaving) = self.kernels.leaving.get_mut(&task) else {
             return Ok(()); // it has ended
         };
+        let until = now * (1.0 + TIE);
+        let idle = match leaving.first() {
+            Some(&(at, idle)) if at <= until => idle,
+            _ => return Ok(()), // later, as others came
+        };
+        leaving.remove(0);
         if let Some(held) = self.kernels.held.get_mut(&task) {
             let sms = idle.min(*held);
             *held -= sms;
@@ -175,12 +213,7 @@ impl Engine<'_> {
 
     /// The cost of a GEMM whose own is this, while its last blocks wait.
     pub(super) fn on_first_blocks(&mut self, task: u32, mut cost: Cost) -> Result<Cost, SimError> {
-        let Some(&Late {
-            blocks,
-            mean: false,
-            ..
-        }) = self.kernels.late.get(&task)
-        else {
+        let Some(&Late { blocks, .. }) = self.kernels.late.get(&task) else {
             return Ok(cost);
         };
         let time = cost.work / self.alone(cost.bound);
@@ -191,20 +224,25 @@ impl Engine<'_> {
     }
 
     /// Of a GEMM's blocks with an SM each, those that begin beside the collectives on the GPU.
-    fn room(&self, gpu: u32, got: u32) -> u32 {
+    fn room(&self, task: u32, gpu: u32, got: u32) -> Result<u32, SimError> {
         let scatter = self.costs.device(gpu).scatter;
-        if scatter.cluster.is_none() {
-            return got;
-        }
         let collectives = self.holders(gpu, true);
-        let busy = collectives
-            .iter()
-            .map(|task| self.kernels.held(*task))
-            .sum();
-        match collectives.is_empty() {
-            true => got,
-            false => scatter.room(busy, got),
+        if scatter.cluster.is_none() || collectives.is_empty() {
+            return Ok(got);
         }
+        let held = |task: &u32| self.kernels.held(*task);
+        let busy = collectives.iter().map(held).sum();
+        Ok(scatter.room(busy, got, self.clustered(task)?))
+    }
+
+    /// Blocks of a cluster of a GEMM; 0: not known.
+    pub(super) fn clustered(&self, task: u32) -> Result<u32, SimError> {
+        let Some(shape) = self.whole_gemm(task) else {
+            return Ok(0);
+        };
+        let gpu = self.costs.gpu(task);
+        let (cluster, _) = self.costs.gemm_blocks(gpu, shape, self.most(task, gpu))?;
+        Ok(cluster)
     }
 
     /// The blocks of a GEMM that waited begin on `got` SMs.
@@ -215,7 +253,7 @@ impl Engine<'_> {
         let Late { blocks, since, .. } = late;
         *self.kernels.held.entry(task).or_insert(0) += got;
         // One that has not come to its first tile yet begins with all its blocks.
-        let Some(&flow) = self.kernels.flows.get(&task).filter(|_| !late.mean) else {
+        let Some(&flow) = self.kernels.flows.get(&task) else {
             return Ok(());
         };
         let cost = self.kernel_cost(task)?;
@@ -223,9 +261,9 @@ impl Engine<'_> {
         let begun = since + cost.alpha;
         if let Some(tiles) = self.tiles(task, blocks.0 + blocks.1, time)? {
             let left = begun + tiles.end(blocks, now - begun) - now;
-            let bound = self.fluid.left(flow, now) / left;
-            if left > 0.0 && bound > self.fluid.rate(flow) {
-                self.rebound(flow, bound);
+            self.leave(task, tiles.idle(blocks, now - begun), (begun, now));
+            if left > 0.0 {
+                self.rebound(flow, self.fluid.left(flow, now) / left);
             }
         }
         Ok(())
@@ -238,17 +276,5 @@ impl Engine<'_> {
             let gpu = self.costs.gpu(task) as usize;
             self.kernels.pools[gpu].cancel(task | LATE);
         }
-    }
-
-    /// Whether two steps waited for the end of the same task, all members of a collective being one.
-    pub(super) fn same_end(&self, one: u32, other: u32) -> bool {
-        let of = |step: u32| match self.spans[step as usize].cause {
-            Cause::Task(task) => match self.schedule.tasks[task.index()].work {
-                Work::Collective(id) => Some((true, id.index())),
-                _ => Some((false, task.index())),
-            },
-            _ => None,
-        };
-        of(one).is_some() && of(one) == of(other)
     }
 }

@@ -14,7 +14,7 @@
 
 use rustc_hash::FxHashMap;
 
-use super::blocks::{LATE, Late};
+use super::blocks::{LATE, Late, Leaving};
 use super::cost::{Cost, Costs, On};
 use super::engine::{Engine, Event};
 use super::fluid::{FlowId, TIE};
@@ -40,7 +40,7 @@ pub(super) struct Kernels {
     pub(super) pools: Vec<Pool<u32>>,
     /// GEMMs whose last blocks wait for SMs, and SMs that others leave before their last wave.
     pub(super) late: FxHashMap<u32, Late>,
-    pub(super) leaving: FxHashMap<u32, u32>,
+    pub(super) leaving: FxHashMap<u32, Leaving>,
     /// Running GEMMs of several waves, and their GPUs.
     pub(super) waves: FxHashMap<u32, u32>,
     growing: Vec<Vec<Growing>>,
@@ -211,9 +211,7 @@ impl Engine<'_> {
         if let Some(shape) = self.whole_gemm(task) {
             let want = want.min(sms);
             let tiles = self.costs.gemm_tiles(gpu, shape, want)?;
-            // Told to use fewer SMs, the library takes a kernel that fills them.
-            let fills = want < sms && self.costs.device(gpu).scatter.cluster.is_some();
-            return Ok((if fills { want } else { want.min(tiles) }, false));
+            return Ok((want.min(tiles), false));
         }
         if fixed && want > sms {
             return Err(SimError::TooManySms {
@@ -231,6 +229,9 @@ impl Engine<'_> {
         let t = &self.schedule.tasks[task as usize];
         if t.launch.is_some() {
             return self.kernel_begins(task, now); // its fused kernel holds the SMs
+        }
+        if self.lets_first(task, now) {
+            return Ok(());
         }
         let gpu = self.costs.gpu(task);
         let (want, fixed) = self.wanted(task, gpu)?;
@@ -291,7 +292,7 @@ impl Engine<'_> {
         }
         let gpu = self.costs.gpu(step);
         if let Work::Collective(id) = self.schedule.tasks[step as usize].work {
-            self.scatters(id, step, (gpu, got));
+            self.scatters(id, (gpu, got))?;
         }
         let (want, fixed) = self.wanted(step, gpu)?;
         if self.whole_gemm(step).is_some() {

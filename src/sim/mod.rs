@@ -30,6 +30,7 @@ mod host;
 mod kernels;
 mod machine;
 mod operands;
+mod orders;
 mod own;
 mod pool;
 mod queue;
@@ -43,6 +44,7 @@ mod waits;
 
 pub use executed::{Executed, executed, sms};
 pub use explain::{Evaluation, evaluate, unsplit_gemm};
+pub use orders::Order;
 pub use own::{Fused, Rows, Tiled, Tiling};
 
 use crate::device::DType;
@@ -136,6 +138,8 @@ pub struct Options {
     pub record: bool,
     /// Tiles of fused kernels; without, these take the library's time.
     pub tiling: Option<Tiling>,
+    /// Which of the orders in which collectives and GEMMs may take the SMs; none: the middle of all.
+    pub order: Option<Order>,
 }
 
 /// Why a schedule cannot be simulated.
@@ -193,7 +197,8 @@ pub enum SimError {
     Deadlock { count: usize, first: String },
 }
 
-/// Performs `schedule` on `topology`.
+/// Performs `schedule` on `topology`. Where collectives and GEMMs race and no order is asked for, the timeline is that
+/// of the order that is nearest to the middle of all, with the makespan of that middle ([`Order`]).
 ///
 /// # Errors
 /// [`SimError`]; a schedule that passed [`crate::schedule`]'s verifier can still ask for routes,
@@ -203,5 +208,8 @@ pub fn simulate(
     topology: &Topology,
     options: &Options,
 ) -> Result<Timeline, SimError> {
-    engine::Engine::new(schedule, topology, *options)?.run()
+    match options.order.is_none() && orders::races(schedule, topology, options) {
+        true => orders::all(schedule, topology, options),
+        false => engine::Engine::new(schedule, topology, *options)?.run(),
+    }
 }

@@ -1,16 +1,18 @@
-//! The tiles of a GEMM whose blocks begin some at once and some late.
+//! The tiles of a GEMM whose blocks take one after another, some from the beginning and some late.
 //!
-//! Blocks of a library's GEMM take them from a common list. With N tiles of τ each, R blocks that begin at once and L more from u on, it ends at the first t by which
-//! all tiles are done:
+//! N tiles of τ each are for R blocks that begin at once and L that begin at u. Blocks that stay until there is no
+//! tile left have their first ones from the start, whenever they begin: two, and one in wide clusters, as section
+//! `race` of calibrations shows. One that begins late leaves nothing of them to the others. The rest are taken from
+//! a common list. Blocks of Duet's own products have all of theirs. With all done, e rounds by the first and k by the late ones,
 //!
 //! ```text
-//! R · ⌊t/τ⌋ + L · ⌊(t − u)/τ⌋ ≥ N
+//! end = max(e · τ, u + k · τ)
 //! ```
 //!
-//! With a tile for each block nobody takes another's. The r tiles that are left to themselves at the end go on
-//! faster where all shared the memory's rate: in r/(R + L) of τ, and no less than a tile's arithmetic.
-//!
-//! Each block of Duet's own products has tiles of its own, so that the late ones end last: at u + ⌈N / (R + L)⌉ τ.
+//! What late ones do after the others have left goes faster where all shared the memory's rate: a tile takes
+//! L/(R + L) of τ, and no less than its arithmetic.
+
+use smallvec::SmallVec;
 
 /// A GEMM as tiles.
 #[derive(Copy, Clone, Debug, PartialEq)]
@@ -19,52 +21,82 @@ pub(super) struct Tiles {
     /// What one takes beside all others, and at least [s].
     pub each: f64,
     pub least: f64,
-    /// Whether any block may take any tile.
-    pub common: bool,
+    /// Tiles that each block has from the start, whenever it begins.
+    pub own: u32,
 }
 
 impl Tiles {
+    /// Rounds of the first blocks and of the late ones until all tiles are done, and how many of the first
+    /// have a tile in their last.
+    fn rounds(self, (first, late): (u32, u32), from: f64) -> (u32, u32, u32) {
+        let all = first.saturating_add(late).max(1);
+        let own = self.count.div_ceil(all).min(self.own);
+        let mut left = self.count.saturating_sub(own.saturating_mul(all));
+        let of_last = self
+            .count
+            .saturating_sub(own.saturating_sub(1).saturating_mul(all));
+        let none = own == 1 && self.count <= first;
+        let (mut early, mut after) = (own, own.saturating_sub(u32::from(none)));
+        let mut last = of_last.min(first);
+        while left > 0 {
+            let next = f64::from(early) * self.each;
+            let (taken, rounds) = match next <= from + f64::from(after) * self.each {
+                true => (left.min(first.max(1)), &mut early),
+                false => (left.min(late), &mut after),
+            };
+            *rounds += 1;
+            left -= taken;
+            if next <= from + f64::from(after) * self.each {
+                last = taken;
+            }
+        }
+        (early, after, last)
+    }
+
+    /// From when on how many blocks have no tile, in order of time, where `late` begin at `from` \[s\], which
+    /// may be never.
+    pub fn idle(self, (first, late): (u32, u32), from: f64) -> SmallVec<[(f64, u32); 4]> {
+        if self.each <= 0.0 || first == 0 {
+            return SmallVec::new();
+        }
+        if late == 0 {
+            let rounds = self.count.div_ceil(first);
+            let idle = rounds * first - self.count;
+            let at = f64::from(rounds.saturating_sub(1)) * self.each;
+            return (idle > 0).then_some((at, idle)).into_iter().collect();
+        }
+        let (early, _, last) = self.rounds((first, late), from);
+        let at = |rounds: u32| f64::from(rounds) * self.each;
+        let mut idle = SmallVec::new();
+        if last < first && early > 0 {
+            idle.push((at(early - 1), first - last));
+        }
+        if last > 0 {
+            idle.push((at(early), last.min(first)));
+        }
+        idle
+    }
+
     /// When all are done of which `first` blocks take some from the beginning, and `late` more from
     /// `from` on [s].
     pub fn end(self, (first, late): (u32, u32), from: f64) -> f64 {
-        let (first, count) = (first.max(1), u64::from(self.count));
+        let first = first.max(1);
         if late == 0 || self.each <= 0.0 {
             return f64::from(self.count.div_ceil(first)) * self.each;
         }
-        if !self.common {
-            return from + f64::from(self.count.div_ceil(first + late)) * self.each;
+        let (early, after, _) = self.rounds((first, late), from);
+        let others = f64::from(early) * self.each;
+        if after == 0 {
+            return others;
         }
-        // Rounds of the first blocks and of the late ones until all tiles are done, in order of time.
-        let (mut early, mut after) = (0_u32, 0_u32);
-        let one_each = self.count <= first + late;
-        loop {
-            let next = [
-                f64::from(early + 1) * self.each,
-                from + f64::from(after + 1) * self.each,
-            ];
-            // With a tile for each block nobody takes another's.
-            let second = next[0] > next[1] || (one_each && early > 0);
-            match second {
-                true => after += 1,
-                false => early += 1,
-            }
-            let done = u64::from(early) * u64::from(first) + u64::from(after) * u64::from(late);
-            if done < count {
-                continue;
-            }
-            let end = next[usize::from(second)];
-            let (busy, others) = match second {
-                true => (late, f64::from(early) * self.each),
-                false => (first, from + f64::from(after) * self.each),
-            };
-            // Tiles of the last round, and how long these are left to themselves.
-            let tiles = busy.min((count + u64::from(busy) - done) as u32);
-            let alone = (end - others.max(end - self.each)).max(0.0);
-            let share = f64::from(tiles) / f64::from(first + late);
-            let slower = (share * self.each).max(self.least).min(self.each) / self.each;
-            let all = f64::from(self.count.div_ceil(first + late)) * self.each;
-            return (end - alone * (1.0 - slower)).max(all);
-        }
+        let share = f64::from(late) / f64::from(first + late);
+        let alone = (share * self.each).max(self.least).min(self.each) / self.each;
+        // Beside the others, and alone.
+        let work = f64::from(after) * self.each;
+        let beside = (others - from).clamp(0.0, work);
+        let end = from.max(0.0) + beside + (work - beside) * alone;
+        let all = f64::from(self.count.div_ceil(first + late)) * self.each;
+        end.max(others).max(all)
     }
 }
 
@@ -80,31 +112,52 @@ mod tests {
             count: 512,
             each: 1.0,
             least: 1.0,
-            common: true,
+            own: 2,
         };
         assert_eq!(gemm.end((132, 0), 0.0), 4.0);
-        // With tiles of their own the late ones do four waves whenever they come.
-        let own = Tiles {
-            common: false,
-            ..gemm
-        };
-        assert_eq!(own.end((108, 24), 1.4), 5.4);
-        assert_eq!(own.end((132, 0), 0.0), 4.0);
         // 108 do 432 in four; the others do two waves of 24 from 1.4 on and 32 are left for a fifth.
         assert_eq!(gemm.end((108, 24), 1.4), 5.0);
         // With three waves of the others 504, with a fourth 528.
         assert_eq!(gemm.end((108, 24), 0.25), 4.25);
-        // They come when all is done.
-        assert_eq!(gemm.end((108, 24), 7.0), 5.0);
+        // They come when the first leave, with two tiles each.
+        assert_eq!(gemm.end((108, 24), 5.0), 7.0);
+        // With all tiles their own the late ones do four waves whenever they come.
+        let all = Tiles {
+            own: u32::MAX,
+            ..gemm
+        };
+        assert_eq!(all.end((108, 24), 1.4), 5.4);
+        let passing = Tiles { own: 0, ..gemm };
+        assert_eq!(passing.end((108, 24), 7.0), 5.0);
         // Of 128 tiles that share the memory's rate, 32 by themselves take what their arithmetic takes.
         let shared = Tiles {
             count: 128,
             each: 1.0,
             least: 0.4,
-            common: true,
+            own: 2,
         };
         assert_eq!(shared.end((96, 32), 2.0), 2.4);
         assert_eq!(shared.end((96, 32), 0.5), 1.2);
+    }
+
+    #[test]
+    fn blocks_without_a_tile_are_idle() {
+        let gemm = Tiles {
+            count: 256,
+            each: 1.0,
+            least: 1.0,
+            own: 2,
+        };
+        // Two waves of 108 and 40 tiles for 68 too many.
+        assert_eq!(gemm.idle((108, 0), 0.0)[..], [(2.0, 68)]);
+        assert!(gemm.idle((128, 0), 0.0).is_empty());
+        // With 24 more to come, which have two each, two rounds are for the first.
+        assert_eq!(gemm.idle((108, 24), 0.5)[..], [(2.0, 108)]);
+        assert_eq!(gemm.idle((108, 24), f64::INFINITY)[..], [(2.0, 108)]);
+        // 120 are on the list: 108 and 12.
+        let more = Tiles { count: 384, ..gemm };
+        let idle = more.idle((108, 24), f64::INFINITY);
+        assert_eq!(idle[..], [(3.0, 96), (4.0, 12)]);
     }
 
     proptest! {
@@ -115,14 +168,14 @@ mod tests {
             late in 1u32..64,
             from in 0.0..20.0_f64,
         ) {
-            let tiles = Tiles { count, each: 1.0, least: 1.0, common: true };
+            let tiles = Tiles { count, each: 1.0, least: 1.0, own: 2 };
             let end = tiles.end((first, late), from);
             let alone = tiles.end((first, 0), 0.0);
             let all = f64::from(count.div_ceil(first + late));
             prop_assert!(end >= all);
-            prop_assert!(end <= alone || count <= first + late);
-            prop_assert!(tiles.end((first, late), from + 0.5) >= end);
-            prop_assert!(end <= from + all);
+            prop_assert!(alone >= all);
+            prop_assert!(tiles.end((first, late), from + 0.5) >= end - 1.0);
+            prop_assert!(end <= alone.max(from + 2.0) + 1.0);
         }
     }
 }

@@ -201,6 +201,11 @@ fn scatter(facts: &Facts) -> Vec<Field> {
             "as many blocks that a GPU holds at once, as the driver says",
         ),
         (
+            "places_wide",
+            get("margin.places.8"),
+            "clusters of 8 blocks that a GPU holds at once, as the driver says",
+        ),
+        (
             "block_share",
             share,
             "collectives beside a GEMM that leaves as many SMs as they have blocks, for each turn",

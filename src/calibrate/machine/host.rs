@@ -217,7 +217,48 @@ fn staged(lab: &Lab<'_>, book: &Book<'_>) -> Result<(), GpuError> {
             }
         }
     }
-    beside(lab, book, total)
+    beside(lab, book, total)?;
+    short(lab, book)
+}
+
+/// Exchanges through the host of a few chunks, and with a straight copy at once that carries nine times as
+/// much: what starts cost, of all GPUs the last end.
+fn short(lab: &Lab<'_>, book: &Book<'_>) -> Result<(), GpuError> {
+    let (host, link) = ([(0, 4), (1, 4)], [(0, 1), (1, 1)]);
+    let all = [(0, 3), (1, 3), (0, 4), (1, 4), (0, 1), (1, 1)];
+    for total in [256 << 10, 512 << 10, 1 << 20, 2 << 20, 4 << 20, 8 << 20_u64] {
+        let chunk = total.min(2 << 20);
+        let there = Staged::new(lab, (0, 1), chunk, 4, total)?;
+        let back = Staged::new(lab, (1, 0), chunk, 4, total)?;
+        let staged = || there.enqueue(lab).and_then(|()| back.enqueue(lab));
+        let straight = || {
+            [(0, 1), (1, 0)]
+                .into_iter()
+                .try_for_each(|(a, b): (usize, usize)| {
+                    let (a, b) = (&lab.units[a], &lab.units[b]);
+                    a.streams[1].copy(a.source(2, 9 * total)?, b.target(2, 9 * total)?)
+                })
+        };
+        let last = |ends: &[f64]| ends.iter().copied().fold(0.0, f64::max);
+        let [mut alone, mut over, mut by_host, mut by_link] = [const { Vec::new() }; 4];
+        for rep in 0..=lab.reps(2, 25) {
+            let lone = lab.sample(&[(0, 3), (1, 3), host[0], host[1]], staged)?;
+            let straight_alone = lab.sample(&link, straight)?;
+            let both = lab.sample(&all, || straight().and_then(|()| staged()))?;
+            if rep > 0 {
+                alone.push(last(&lone[2..]));
+                over.push(last(&straight_alone));
+                by_host.push(last(&both[2..4]));
+                by_link.push(last(&both[4..]));
+            }
+        }
+        let bytes = total as f64;
+        book.times("exchange of a few chunks", bytes, &alone);
+        book.times("exchange beside it alone", bytes, &over);
+        book.times("exchange of a few chunks beside it", bytes, &by_host);
+        book.times("exchange beside a few chunks", bytes, &by_link);
+    }
+    Ok(())
 }
 
 /// The start g of a further chunk in an exchange, from chunks' sizes s and times t. Of the four copies of

@@ -54,10 +54,18 @@ fn run(lab: &Lab<'_>, book: &Book<'_>) -> Result<(), GpuError> {
     let most = lab.units[0]
         .most(members)
         .min(if lab.quick { 16 << 20 } else { 256 << 20 });
-    // A protocol gives way to another between two powers of two, so that halves lie between them.
+    // A protocol gives way to another at once, so that there are four sizes between powers of two.
     let sizes: Vec<u64> = (12..)
         .step_by(if lab.quick { 2 } else { 1 })
-        .flat_map(|i| [1_u64 << i, 3 << (i - 1)])
+        .flat_map(|i| {
+            [
+                1_u64 << i,
+                9 << (i - 3),
+                5 << (i - 2),
+                3 << (i - 1),
+                7 << (i - 2),
+            ]
+        })
         .filter(|bytes| !lab.quick || bytes.is_power_of_two())
         .take_while(|bytes| *bytes <= most)
         .collect();

@@ -8,7 +8,7 @@
 //! barrier.each   = lane + kernel_start + kernel_flag    a kernel, a flag across, a spin
 //! hop            = order + event − lane                 a blocked hand-off, beside one in a stream
 //! empty          = kernel.first − kernel.each          a sample of nothing, its two events
-//! p2p.start      = empty + lane + copy_start + latency  copies alone, at size 0
+//! p2p.all.start  = empty + lane + copy_start + latency  copies of all GPUs at once, the last end, at size 0
 //! slowed         = 1 / (1 − Σ rate / beside)           a GEMM with copies that outlast it
 //! nccl           = empty + kernel_start + base + steps · (step + latency) + s / (efficiency · link)
 //! GEMM of burst  = lane + kernel_start + overhead + waves
@@ -86,8 +86,18 @@ pub fn fields(facts: &Facts, base: &Device, latency: f64, kind: &str) -> Vec<Fie
         (Some(first), Some(each)) => (first.value - each.value).max(0.0),
         _ => 0.0,
     };
-    let copy = minus(get("p2p.start"), empty + lane_value + latency);
-    let how = "copies alone at size 0 less events, lane and latency";
+    // What one takes by itself spreads by half, and ranks wait for one another: for the slowest.
+    let (copy, how) = match get("p2p.all.start") {
+        Some(start) => (
+            Some(start),
+            "copies of all GPUs at once, the last end, at size 0 less events, lane and latency",
+        ),
+        None => (
+            get("p2p.start"),
+            "copies alone at size 0 less events, lane and latency",
+        ),
+    };
+    let copy = minus(copy, empty + lane_value + latency);
     put("costs.copy_start", copy, "fitted", how);
     let sm = minus(get("sm.each"), row + latency);
     put(
@@ -290,7 +300,8 @@ mod tests {
         let mut facts = Facts::new();
         fact(&mut facts, "kernel.each", lane + start);
         fact(&mut facts, "kernel.first", 3e-6 + lane + start);
-        fact(&mut facts, "p2p.start", 3e-6 + lane + copy + latency);
+        fact(&mut facts, "p2p.start", 2e-6 + lane + copy + latency);
+        fact(&mut facts, "p2p.all.start", 3e-6 + lane + copy + latency);
         fact(&mut facts, "sm.each", lane + start + sm + latency);
         fact(&mut facts, "barrier.each", lane + start + 1.9e-6);
         fact(&mut facts, "event.same.extra", 2.3e-6);

@@ -16,7 +16,7 @@ use super::crowd::{LIBRARY, gemm, ready};
 use super::estimate::Estimate;
 use super::lab::Lab;
 use super::library::{collective, comms};
-use super::products::{Ready, problem};
+use super::products::{DTYPE, Ready, problem};
 use crate::gpu::GpuError;
 use crate::gpu::lt::Problem;
 use crate::gpu::raw::nccl::Comms;
@@ -37,6 +37,29 @@ const ALIKE: f64 = 1.1;
 const FIRST: [u64; 3] = [1024, 4096, 4096];
 const SECOND: [u64; 3] = [2048, 8192, 4096];
 
+/// Further GEMMs `[m, n, k]` that race, of one wave and of several, bound by memory and not; each with the
+/// collective of its schedule: what a chunk of so many rows gathers, or scatters.
+const MORE: [(Way, [u64; 3]); 18] = [
+    (Way::Gather, [112, 9216, 6144]),
+    (Way::Gather, [448, 5120, 2560]),
+    (Way::Gather, [448, 9216, 6144]),
+    (Way::Gather, [448, 12288, 6144]),
+    (Way::Gather, [448, 14336, 7168]),
+    (Way::Gather, [448, 18432, 9216]),
+    (Way::Gather, [1792, 5120, 2560]),
+    (Way::Gather, [2560, 10240, 2560]),
+    (Way::Fewer, [112, 2560, 5120]),
+    (Way::Fewer, [112, 9216, 18432]),
+    (Way::Fewer, [128, 4096, 8192]),
+    (Way::Fewer, [160, 5120, 8960]),
+    (Way::Fewer, [448, 2560, 5120]),
+    (Way::Fewer, [448, 6144, 3072]),
+    (Way::Fewer, [448, 7168, 14336]),
+    (Way::Fewer, [640, 3072, 12288]),
+    (Way::Fewer, [1792, 2560, 5120]),
+    (Way::Fewer, [1792, 6144, 3072]),
+];
+
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 enum Way {
     Gather,
@@ -49,19 +72,7 @@ fn run(lab: &Lab<'_>, book: &Book<'_>) -> Result<(), GpuError> {
         return Ok(());
     };
     let (first, whole) = (ready(lab, FIRST)?, ready(lab, SECOND)?);
-    let sms = lab.units[0].gpu.attributes().sms.saturating_sub(24).max(1);
-    let fewer = (0..lab.units.len())
-        .map(|g| {
-            Ready::of(
-                lab,
-                g,
-                Problem {
-                    sms,
-                    ..problem(SECOND)
-                },
-            )
-        })
-        .collect::<Result<Vec<_>, _>>()?;
+    let fewer = on_fewer(lab, SECOND)?;
     let mut firsts = Vec::new();
     for each in SIZES {
         let ways = [
@@ -94,6 +105,47 @@ fn run(lab: &Lab<'_>, book: &Book<'_>) -> Result<(), GpuError> {
         let all = firsts.iter().filter(|first| **first).count() as f64 / firsts.len() as f64;
         let share = all.powf(1.0 / lab.units.len() as f64);
         book.fact("race.first", Some(Estimate::exact(share, firsts.len())));
+    }
+    more(lab, book, &comms, &first)
+}
+
+/// A GEMM on each GPU that leaves collectives their SMs.
+fn on_fewer(lab: &Lab<'_>, shape: [u64; 3]) -> Result<Vec<Ready>, GpuError> {
+    let sms = lab.units[0].gpu.attributes().sms.saturating_sub(24).max(1);
+    let problem = Problem {
+        sms,
+        ..problem(shape)
+    };
+    (0..lab.units.len())
+        .map(|g| Ready::of(lab, g, problem))
+        .collect()
+}
+
+/// Further GEMMs, in streams: samples only.
+fn more(lab: &Lab<'_>, book: &Book<'_>, comms: &Comms, first: &[Ready]) -> Result<(), GpuError> {
+    for (way, [m, n, k]) in MORE {
+        if book.spent() {
+            book.note(format!("out of time before {way:?} beside {m} x {n} x {k}"));
+            return Ok(());
+        }
+        let (name, cols, second) = match way {
+            Way::Gather => ("all-gather", k, ready(lab, [m, n, k])?),
+            Way::Reduce => ("reduce-scatter", n, ready(lab, [m, n, k])?),
+            Way::Fewer => ("reduce-scatter", n, on_fewer(lab, [m, n, k])?),
+        };
+        let each = m / lab.units.len() as u64 * cols * DTYPE.size();
+        collective(lab, comms, (name, each), LIBRARY)?;
+        lab.finish()?;
+        let case = Case {
+            lab,
+            comms,
+            first,
+            second: &second,
+            way,
+            name,
+            each,
+        };
+        case.beside(book, [m, n, k])?;
     }
     Ok(())
 }
@@ -180,6 +232,55 @@ impl Case<'_> {
         }
         book.fact(&format!("{name}.{}", self.each), Estimate::median(&ends[0]));
         Ok(ends)
+    }
+
+    /// GEMM and collective of the same rounds alone, and both in their race.
+    fn beside(&self, book: &Book<'_>, [m, n, k]: [u64; 3]) -> Result<(), GpuError> {
+        let lab = self.lab;
+        let signals = (lab.units.iter())
+            .map(|unit| Event::new(&unit.gpu, false))
+            .collect::<Result<Vec<_>, _>>()?;
+        let of = |lane| (0..lab.units.len()).map(move |g| (g, lane));
+        let (gemms, library): (Vec<_>, Vec<_>) = (of(0).collect(), of(LIBRARY).collect());
+        let lanes: Vec<(usize, usize)> = of(0).flat_map(|(g, _)| [(g, 0), (g, LIBRARY)]).collect();
+        let call = || collective(lab, self.comms, (self.name, self.each), LIBRARY);
+        let mut times: Vec<(String, Vec<f64>)> = Vec::new();
+        for rep in 0..=lab.reps(3, 24) {
+            let mut round = Vec::new();
+            let mut note = |what: &str, values: Vec<f64>| {
+                round.extend(
+                    values
+                        .into_iter()
+                        .enumerate()
+                        .map(|(g, t)| (format!("{what} on {g}"), t)),
+                );
+            };
+            note(
+                "first alone",
+                match self.way {
+                    Way::Gather => lab.sample(&library, call)?,
+                    Way::Reduce | Way::Fewer => lab.sample(&gemms, || gemm(lab, self.first))?,
+                },
+            );
+            note("collective alone", lab.sample(&library, call)?);
+            note("GEMM alone", lab.sample(&gemms, || gemm(lab, self.second))?);
+            let ends = lab.sample(&lanes, || self.steps(&signals, false))?;
+            note("GEMM ends", ends.iter().step_by(2).copied().collect());
+            let marked = lab.units.iter().map(|unit| unit.marked());
+            note("collective ends", marked.collect::<Result<Vec<_>, _>>()?);
+            times.resize_with(round.len(), Default::default);
+            if rep > 0 {
+                for ((name, values), (what, time)) in times.iter_mut().zip(round) {
+                    *name = what;
+                    values.push(time);
+                }
+            }
+        }
+        for (what, values) in times {
+            let name = format!("race.{:?} m{m}n{n}k{k} {what}", self.way);
+            book.times(&name, self.each as f64, &values);
+        }
+        Ok(())
     }
 
     fn steps(&self, signals: &[Event], in_graph: bool) -> Result<(), GpuError> {

@@ -79,6 +79,8 @@ pub struct GemmTime {
     pub wave: f64,
     /// Tiles, each as often as k is split: it uses no more SMs than that.
     pub tiles: f64,
+    /// Blocks that begin together on SMs that lie together; 0: not known.
+    pub cluster: u32,
     /// Seconds more where B is not in cache from the GEMM before; 0 where `seconds` say so already.
     pub cold: f64,
 }
@@ -166,6 +168,7 @@ pub fn model(device: &Device, dtype: DType, m: u64, n: u64, k: u64, sms: u32) ->
         unquantised: overhead + unquantised,
         wave: best.seconds / best.waves,
         tiles: best.tiles,
+        cluster: 0,
         cold: 0.0,
     })
 }

@@ -52,6 +52,17 @@ impl Costs<'_> {
         Ok(if tiles >= 1.0 { tiles as u32 } else { sms })
     }
 
+    /// Blocks of a cluster of a GEMM, 0 if not known, and what a tile takes beside no other \[s\], if that is.
+    pub fn gemm_blocks(
+        &self,
+        gpu: u32,
+        shape: [u64; 3],
+        sms: u32,
+    ) -> Result<(u32, Option<f64>), SimError> {
+        let time = self.gemm_time(gpu, shape, sms)?;
+        Ok((time.cluster, (time.cluster > 0).then_some(time.wave)))
+    }
+
     /// Fixed time at the start of fused kernel `launch` on `sms` SMs [s].
     pub fn launch_start(&self, launch: &Launch, whole: &GemmTime) -> f64 {
         let gpu = self.schedule.placement[launch.rank.0 as usize];

@@ -273,23 +273,11 @@ impl<'a> Engine<'a> {
     }
 
     /// The order of steps that become ready at one instant: task order, but in a graph on real GPUs
-    /// collectives begin after all others, as section `race` of calibrations shows. One that follows another
-    /// begins with the GEMM that does, where it is known how they race
-    /// ([`Scatter::first`](crate::device::Scatter::first)).
+    /// collectives begin after all others, as section `race` of calibrations shows.
     fn in_order(&self, step: u32) -> (bool, u32) {
-        let collective = |step: u32| {
-            let task = self.schedule.tasks.get(step as usize);
-            task.is_some_and(|task| matches!(task.work, Work::Collective(_)))
-        };
-        if !self.real_graph || !collective(step) {
-            return (false, step);
-        }
-        let follows = match self.spans[step as usize].cause {
-            Cause::Task(before) => collective(before.index() as u32),
-            _ => false,
-        };
-        let known = self.costs.device(self.costs.gpu(step)).scatter.first;
-        (!(follows && known.is_some()), step)
+        let collective = (self.schedule.tasks.get(step as usize))
+            .is_some_and(|task| matches!(task.work, Work::Collective(_)));
+        (self.real_graph && collective, step)
     }
 
     fn handle(&mut self, event: Event, now: f64) -> Result<(), SimError> {
@@ -407,7 +395,7 @@ impl<'a> Engine<'a> {
             _ => {
                 let cost = self.kernel_cost(task)?;
                 let cost = self.on_first_blocks(task, cost)?;
-                let cost = self.in_turns(task, cost)?;
+                let cost = self.in_turns(task, cost);
                 self.before_last_wave(task, &cost, now)?;
                 cost
             }
@@ -448,7 +436,6 @@ impl<'a> Engine<'a> {
             return Ok(());
         }
         let cost = self.costs.collective(collective, &mut self.usages)?;
-        self.races(id, first, &cost, now)?;
         self.begin(first, cost.alpha, now)
     }
 

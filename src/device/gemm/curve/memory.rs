@@ -39,6 +39,7 @@ impl Curve {
                             unquantised: seconds,
                             wave: seconds / waves,
                             tiles: tiles * split,
+                            cluster: 0,
                             cold: 0.0,
                         };
                     }

@@ -218,6 +218,7 @@ impl Curve {
             unquantised: self.overhead + choice.compute,
             wave: prepared.one(part(shape.k, choice.split)),
             tiles: rows * columns * choice.split,
+            cluster: 0,
             cold: 0.0,
         }
     }

@@ -245,6 +245,8 @@ impl Library {
             unquantised: modelled.unquantised * factor,
             wave: modelled.wave * factor,
             tiles: self.tiles(shape, algorithm),
+            cluster: (self.algorithms.get(usize::from(algorithm)))
+                .map_or(0, |a| a.cluster.0 * a.cluster.1),
             cold: (modelled.cold - modelled.seconds) * factor,
         })
     }
