@@ -99,7 +99,7 @@ pub enum What {
         sms: u16,
         /// What its groups wait for and it brings itself, one after another.
         loads: Vec<Load>,
-        /// The kernel of the lowered schedule; products of one kernel may be [`Joined`].
+        /// The kernel of the lowered schedule; products of one kernel may be [joined](super::Joined).
         kernel: LaunchId,
     },
     /// `out = Σ inputs`; `out` may be one of them.
@@ -133,7 +133,7 @@ impl What {
         }
     }
 
-    /// The product's shape, as listed in [`Plan::gemms`].
+    /// The product's shape, as listed in [`Plan::gemms`](super::Plan::gemms).
     pub fn gemm(&self) -> Option<GemmShape> {
         let (a, b, out) = self.product()?;
         let (accumulate, sms) = match self {
