@@ -1,6 +1,8 @@
 //! `duet calibrate`: measure this machine's GPUs, links and library, and write them as a topology;
 //! or compare two calibrations.
 
+mod lists;
+
 use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
@@ -13,6 +15,7 @@ use super::gpu::{Watchdog, enter};
 use super::output::{Format, OutputArgs, read_text, write_file};
 use crate::calibrate::machine::book::Book;
 use crate::calibrate::machine::difference::{Difference, compare};
+use crate::calibrate::machine::doubts;
 use crate::calibrate::machine::file::{Machine, text};
 use crate::calibrate::machine::recorded::{self, Further, RefitError};
 use crate::calibrate::machine::{self, Options, SECTIONS};
@@ -23,13 +26,10 @@ use crate::gpu::info::{Info, info};
 use crate::report::grid::Grid;
 use crate::report::list::List;
 use crate::topology;
-use crate::validate::cases::groups;
-use crate::validate::measure::products;
+use lists::{gemms, list, shapes};
 
 /// Largest file of samples or numbers that is read \[bytes\].
 const LARGEST: u64 = 64 << 20;
-/// Largest extent of a GEMM that is timed.
-const LONGEST: u64 = 1 << 20;
 /// Time of all sections [s], full and quick.
 const BUDGET: [f64; 2] = [170.0, 14.0];
 /// Parts of a GPU's name and the profile that is started from, the longest first.
@@ -105,6 +105,13 @@ pub struct CalibrateArgs {
         help_heading = "Calibration"
     )]
     gemms: Option<PathBuf>,
+    /// List the GEMMs whose times a calibration is least sure of, for `--gemms`; those of `--shapes` are left
+    /// out; needs no GPU
+    #[arg(long, value_name = "CALIBRATION.yaml", conflicts_with_all = ["compare", "refit", "quick", "gpus", "base", "only", "seconds", "gemms"])]
+    doubts: Option<PathBuf>,
+    /// With `--doubts`: how many; a second suffices for some 30
+    #[arg(long, value_name = "N", default_value_t = 3000, value_parser = clap::value_parser!(u32).range(1..=doubts::TRIED as i64), help_heading = "Calibration")]
+    count: u32,
     #[command(flatten)]
     output: OutputArgs,
 }
@@ -120,6 +127,9 @@ fn section(name: &str) -> Result<String, String> {
 pub fn run(args: &CalibrateArgs) -> Result<(), Failure> {
     if let (Some(old), Some(raw)) = (&args.refit, &args.raw) {
         return refit(args, old, raw);
+    }
+    if let Some(file) = &args.doubts {
+        return list(args, file);
     }
     match (args.compare.as_deref(), &args.output.out) {
         (Some([one, two]), _) => show(args, one, two),
@@ -161,12 +171,20 @@ fn of_section(file: &Path, section: &str) -> Result<String, Failure> {
     }
 }
 
+/// The name of a shipped topology, or of a file.
+fn known(file: &Path) -> String {
+    match topology::names()
+        .iter()
+        .find(|name| file == Path::new(name))
+    {
+        Some(shipped) => (*shipped).to_owned(),
+        None => as_path(file),
+    }
+}
+
 /// Fits recorded GEMMs anew.
 fn refit(args: &CalibrateArgs, old: &Path, raw: &Path) -> Result<(), Failure> {
-    let name = match topology::names().iter().find(|name| old == Path::new(name)) {
-        Some(shipped) => (*shipped).to_owned(),
-        None => as_path(old),
-    };
+    let name = known(old);
     let topology = topology::load(&name, &[]).map_err(|error| Failure::input(&error))?;
     let old = topology::text(&name).map_err(|error| Failure::input(&error))?;
     let samples = read_text(raw, LARGEST)?;
@@ -252,40 +270,6 @@ fn measure(args: &CalibrateArgs, out: &Path) -> Result<(), Failure> {
         )));
     }
     Ok(result?)
-}
-
-/// The GEMMs of experiments.
-fn shapes(experiments: &[String]) -> Result<Vec<[u64; 3]>, Failure> {
-    let mut all = Vec::new();
-    for name in experiments {
-        let experiment = super::products::read(Path::new(name))?;
-        let groups = groups(&experiment)
-            .map_err(|error| Failure::Input(format!("error: `{name}`: {error}")))?;
-        all.extend(products(&experiment, &groups));
-    }
-    Ok(all)
-}
-
-/// The GEMMs of a list, `m,n,k` each.
-fn gemms(file: &Path) -> Result<Vec<[u64; 3]>, Failure> {
-    let text = read_text(file, LARGEST)?;
-    let of = |line: &str| -> Option<[u64; 3]> {
-        let extents: Option<Vec<u64>> = line.split(',').map(|x| x.trim().parse().ok()).collect();
-        let extents: [u64; 3] = extents?.try_into().ok()?;
-        let some = extents.iter().all(|x| (1..=LONGEST).contains(x));
-        some.then_some(extents)
-    };
-    let lines = (1..).zip(text.lines()).filter(|(_, line)| !line.is_empty());
-    let all = lines.map(|(at, line)| {
-        of(line).ok_or_else(|| {
-            Failure::Input(format!(
-                "error: {}:{at}:1: `{}` is no GEMM\n  help: write its rows, columns and k, `4096,8192,1024`, each 1 to {LONGEST}",
-                file.display(),
-                line.chars().take(40).collect::<String>()
-            ))
-        })
-    });
-    all.collect()
 }
 
 /// Writes what is known so far, after it has been read back.

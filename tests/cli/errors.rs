@@ -231,3 +231,16 @@ fn lists_of_gemms_are_read_before_any_gpu() {
     }
     std::fs::remove_file(file).unwrap();
 }
+
+#[test]
+fn what_is_in_doubt_is_known_of_calibrations_only() {
+    refused(
+        3,
+        "calibrate --doubts h200-pair",
+        &[
+            "error: `h200-pair` does not say which algorithms its GEMM library takes",
+            "help: give what `duet calibrate` wrote",
+        ],
+    );
+    refused(2, "calibrate --doubts h200-pair --count 0", &["--count"]);
+}

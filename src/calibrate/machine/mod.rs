@@ -17,6 +17,7 @@ mod choices;
 mod copies;
 mod crowd;
 pub mod difference;
+pub mod doubts;
 pub mod estimate;
 mod extras;
 pub mod file;

@@ -71,13 +71,18 @@ pub fn measured(quick: bool) -> Vec<[u64; 3]> {
     let mut all = Vec::new();
     for (i, &(k, n)) in columns.iter().enumerate() {
         for m in rows(i, k.min(n) < NARROW, quick) {
-            let fits = [m * k, k * n, m * n].iter().all(|size| *size <= MOST);
-            if fits && 2.0 * (m * n) as f64 * k as f64 <= MOST_FLOPS {
+            if fits([m, n, k]) {
                 all.push([m, n, k]);
             }
         }
     }
     all
+}
+
+/// Whether a GEMM takes no more memory and time than those that are measured.
+pub(super) fn fits([m, n, k]: [u64; 3]) -> bool {
+    let small = [m * k, k * n, m * n].iter().all(|size| *size <= MOST);
+    small && 2.0 * (m * n) as f64 * k as f64 <= MOST_FLOPS
 }
 
 /// Every second point of a lattice with these values of k and n.
