@@ -35,19 +35,18 @@ impl Tiles {
         let of_last = self
             .count
             .saturating_sub(own.saturating_sub(1).saturating_mul(all));
-        let none = own == 1 && self.count <= first;
+        // Blocks have them in order, so that the late ones go without where there are too few.
+        let none = of_last <= first;
         let (mut early, mut after) = (own, own.saturating_sub(u32::from(none)));
         let mut last = of_last.min(first);
         while left > 0 {
-            let next = f64::from(early) * self.each;
-            let (taken, rounds) = match next <= from + f64::from(after) * self.each {
-                true => (left.min(first.max(1)), &mut early),
-                false => (left.min(late), &mut after),
-            };
-            *rounds += 1;
-            left -= taken;
-            if next <= from + f64::from(after) * self.each {
-                last = taken;
+            if f64::from(early) * self.each <= from + f64::from(after) * self.each {
+                last = left.min(first.max(1));
+                early += 1;
+                left -= last;
+            } else {
+                after += 1;
+                left -= left.min(late);
             }
         }
         (early, after, last)
@@ -80,7 +79,7 @@ impl Tiles {
     /// When all are done of which `first` blocks take some from the beginning, and `late` more from
     /// `from` on [s].
     pub fn end(self, (first, late): (u32, u32), from: f64) -> f64 {
-        let first = first.max(1);
+        let (first, from) = (first.max(1), from.max(0.0));
         if late == 0 || self.each <= 0.0 {
             return f64::from(self.count.div_ceil(first)) * self.each;
         }
@@ -94,7 +93,7 @@ impl Tiles {
         // Beside the others, and alone.
         let work = f64::from(after) * self.each;
         let beside = (others - from).clamp(0.0, work);
-        let end = from.max(0.0) + beside + (work - beside) * alone;
+        let end = from + beside + (work - beside) * alone;
         let all = f64::from(self.count.div_ceil(first + late)) * self.each;
         end.max(others).max(all)
     }
@@ -158,9 +157,73 @@ mod tests {
         let more = Tiles { count: 384, ..gemm };
         let idle = more.idle((108, 24), f64::INFINITY);
         assert_eq!(idle[..], [(3.0, 96), (4.0, 12)]);
+        // The 12 are for late blocks that come before the others have done three.
+        assert_eq!(more.idle((108, 24), 0.5)[..], [(3.0, 108)]);
+    }
+
+    #[test]
+    fn blocks_have_their_first_tiles_in_order() {
+        // 132 and 18 tiles: the first 18 blocks have two, the late ones one each.
+        let few = Tiles {
+            count: 150,
+            each: 1.0,
+            least: 1.0,
+            own: 2,
+        };
+        assert_eq!(few.end((108, 24), 1.0), 2.0);
+        assert_eq!(few.end((108, 24), 1.5), 2.5);
+        assert_eq!(few.idle((108, 24), 1.0)[..], [(1.0, 90), (2.0, 18)]);
+        // 132 and 110: two of the late ones have two.
+        let more = Tiles { count: 242, ..few };
+        assert_eq!(more.end((108, 24), 1.0), 3.0);
+    }
+
+    /// When each of `first` and `late` blocks has done its last tile, where each takes its next as it is free,
+    /// the first blocks before the others.
+    fn by_block(tiles: Tiles, (first, late): (u32, u32), from: f64) -> Vec<f64> {
+        let all = first + late;
+        let own = tiles.count.min(tiles.own.saturating_mul(all));
+        let free = |block: u32| match block < first {
+            true => 0.0,
+            false => from,
+        };
+        let mut blocks: Vec<(f64, bool)> = (0..all)
+            .map(|block| {
+                let has = own / all + u32::from(block < own % all);
+                (free(block) + f64::from(has) * tiles.each, has > 0)
+            })
+            .collect();
+        for _ in own..tiles.count {
+            if let Some(next) = blocks.iter_mut().min_by(|a, b| a.0.total_cmp(&b.0)) {
+                *next = (next.0 + tiles.each, true);
+            }
+        }
+        let done = |(at, has): (f64, bool)| if has { at } else { 0.0 };
+        blocks.into_iter().map(done).collect()
     }
 
     proptest! {
+        #[test]
+        fn rounds_are_those_of_blocks_one_by_one(
+            count in 1u32..1500,
+            first in 1u32..132,
+            late in 1u32..64,
+            quarters in 0u32..80,
+            own in prop_oneof![Just(0), Just(1), Just(2), Just(u32::MAX)],
+        ) {
+            let tiles = Tiles { count, each: 1.0, least: 1.0, own };
+            let from = f64::from(quarters) / 4.0;
+            let blocks = by_block(tiles, (first, late), from);
+            let end = blocks.iter().copied().fold(0.0, f64::max);
+            prop_assert_eq!(tiles.end((first, late), from), end);
+            let (early, _) = blocks.split_at(first as usize);
+            for (at, _) in tiles.idle((first, late), from) {
+                let gone: u32 = tiles.idle((first, late), from).iter()
+                    .filter(|(other, _)| *other <= at).map(|(_, blocks)| blocks).sum();
+                prop_assert_eq!(gone as usize, early.iter().filter(|end| **end <= at).count());
+            }
+        }
+
         #[test]
         fn more_and_earlier_blocks_never_end_later(
             count in 1u32..3000,
@@ -174,8 +237,8 @@ mod tests {
             let all = f64::from(count.div_ceil(first + late));
             prop_assert!(end >= all);
             prop_assert!(alone >= all);
-            prop_assert!(tiles.end((first, late), from + 0.5) >= end - 1.0);
-            prop_assert!(end <= alone.max(from + 2.0) + 1.0);
+            prop_assert!(tiles.end((first, late), from + 0.5) >= end - 1e-9);
+            prop_assert!(end <= alone.max(from + 2.0) + 1e-9);
         }
     }
 }
