@@ -210,6 +210,16 @@ fn refit(args: &CalibrateArgs, old: &Path, raw: &Path) -> Result<(), Failure> {
 }
 
 fn measure(args: &CalibrateArgs, out: &Path) -> Result<(), Failure> {
+    let used = args
+        .only
+        .iter()
+        .any(|name| name == "gemm" || name == "choices");
+    if args.gemms.is_some() && !used {
+        return Err(Failure::Usage(
+            "error: no section of `--only` times the GEMMs of `--gemms`\n  help: write `--only gemm`, or `--only choices,gemm` to ask for their algorithms too"
+                .to_owned(),
+        ));
+    }
     let listed = match &args.gemms {
         Some(file) => gemms(file)?,
         None => Vec::new(),

@@ -229,6 +229,20 @@ fn lists_of_gemms_are_read_before_any_gpu() {
             ],
         );
     }
+    std::fs::write(&file, "\n").unwrap();
+    refused(
+        3,
+        &format!("calibrate --only gemm --gemms {name} --out /dev/null"),
+        &[
+            &format!("error: `{name}` lists no GEMM"),
+            "help: `duet calibrate --doubts",
+        ],
+    );
+    refused(
+        2,
+        &format!("calibrate --only copies --gemms {name} --out /dev/null"),
+        &["error: no section of `--only` times the GEMMs of `--gemms`"],
+    );
     std::fs::remove_file(file).unwrap();
 }
 

@@ -64,5 +64,12 @@ pub(super) fn gemms(file: &Path) -> Result<Vec<[u64; 3]>, Failure> {
             ))
         })
     });
-    all.collect()
+    let all: Vec<_> = all.collect::<Result<_, _>>()?;
+    if all.is_empty() {
+        return Err(Failure::Input(format!(
+            "error: `{}` lists no GEMM\n  help: `duet calibrate --doubts CALIBRATION.yaml` writes a list",
+            file.display()
+        )));
+    }
+    Ok(all)
 }

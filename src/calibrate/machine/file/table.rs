@@ -65,7 +65,9 @@ pub fn times(out: &mut String, points: &[([u64; 3], f64)], launch: Option<f64>) 
             .iter()
             .map(|([.., m], time)| format!("{m}:{}", us(*time)));
         let times: Vec<String> = times.collect();
-        let _ = writeln!(out, "        {k}x{n}: {}", times.join(" "));
+        // One alone could be read as a number to the base 60.
+        let quote = if times.len() == 1 { "\"" } else { "" };
+        let _ = writeln!(out, "        {k}x{n}: {quote}{}{quote}", times.join(" "));
     }
     true
 }

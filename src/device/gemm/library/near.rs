@@ -3,7 +3,7 @@
 //! ln(measured / modelled) of the measurements by tiles in the same form of cluster is averaged with weights
 //!
 //! ```text
-//! 1 / far⁴,   far = NEAR + Σ WEIGHTS · Δ² + SPLIT + ROWS ≤ FAR
+//! max(0, 1 / far⁴ − 1 / FAR⁴),   far = NEAR + Σ WEIGHTS · Δ² + SPLIT + ROWS
 //! ```
 //!
 //! over what tells kernels and shapes apart, see [`WEIGHTS`]; those further away than [`FAR`] do not count. What a kernel deviates by is much less a
@@ -34,10 +34,9 @@ const FEATURES: usize = 12;
 const SPLIT: f64 = 0.1;
 /// What a column counts as further away whose rows of A are aligned otherwise, as a squared distance.
 const ROWS: f64 = 0.5;
-/// Squared distance below which all measurements are equally near, and beyond which none counts: of those
-/// further away all together weigh no more than what is left out by it.
+/// Squared distance below which all measurements are equally near, and that from which on none counts.
 const NEAR: f64 = 0.05;
-const FAR: f64 = 0.65;
+const FAR: f64 = 0.8;
 /// Waves beyond which one more or less does not tell shapes apart, and rows of tiles.
 const MANY: f64 = 3.0;
 const MANY_ROWS: u64 = 12;
@@ -230,8 +229,12 @@ impl Library {
         self.near.within(&here, most, |far, kind, sample| {
             let rows = if sample.align == rows { 0.0 } else { ROWS };
             let far = f64::from(far) + beside(kind) + rows;
-            let square = far * far;
-            let weight = 1.0 / (square * square);
+            if far >= FAR {
+                return;
+            }
+            let inverse = |far: f64| 1.0 / (far * far);
+            // Nothing at FAR, so that a shape that comes nearer changes nothing at once.
+            let weight = inverse(far * far) - inverse(FAR * FAR);
             sum += sample.correction * weight;
             squares += sample.correction * sample.correction * weight;
             weights += weight;

@@ -1,6 +1,6 @@
 //! The measurements within a distance, found without looking at each.
 //!
-//! Those of one alignment, form of cluster and split of k are a group; each group is halved at the median of the
+//! A k-d tree for each kind: those of one alignment, form of cluster and split of k are a group; each group is halved at the median of the
 //! feature that spreads most, down to [`LEAF`] measurements. A box of features is as far away as its nearest
 //! corner or side, by the same operations in the same order as a measurement, so that rounding leaves out none
 //! that a look at each would find, and those that are found come in the order of the list.
