@@ -27,6 +27,8 @@ pub(super) struct Late {
     /// SMs of its first blocks and of the others, and when the first began [s].
     blocks: (u32, u32),
     since: f64,
+    /// SMs that it lacks: blocks that found no place have theirs.
+    lacks: u32,
 }
 
 impl Engine<'_> {
@@ -95,9 +97,11 @@ impl Engine<'_> {
         let late = Late {
             blocks: (begin, want - begin),
             since: now,
+            lacks: waiting,
         };
         self.kernels.late.insert(task, late);
-        // Never at once: it took all that were free, or those that are free are no place for it.
+        // Never at once: it took all that were free, or those that are free are no place for it, and it waits for
+        // any more.
         let placeless = if begin < got { free + 1 } else { 0 };
         let sms = self.costs.device(gpu).sms;
         self.kernels.pools[gpu as usize].request(Request {
@@ -250,8 +254,16 @@ impl Engine<'_> {
         let Some(late) = self.kernels.late.remove(&task) else {
             return Ok(());
         };
-        let Late { blocks, since, .. } = late;
-        *self.kernels.held.entry(task).or_insert(0) += got;
+        let Late {
+            blocks,
+            since,
+            lacks,
+        } = late;
+        let taken = got.min(lacks);
+        *self.kernels.held.entry(task).or_insert(0) += taken;
+        if got > taken {
+            self.hand_on(task, got - taken, now)?;
+        }
         // One that has not come to its first tile yet begins with all its blocks.
         let Some(&flow) = self.kernels.flows.get(&task) else {
             return Ok(());

@@ -198,7 +198,7 @@ pub enum SimError {
 }
 
 /// Performs `schedule` on `topology`. Where collectives and GEMMs race and no order is asked for, the timeline is that
-/// of the order that is nearest to the middle of all, with the makespan of that middle ([`Order`]).
+/// of the order nearest to the middle of all, stretched to it ([`Order`]).
 ///
 /// # Errors
 /// [`SimError`]; a schedule that passed [`crate::schedule`]'s verifier can still ask for routes,
@@ -209,7 +209,7 @@ pub fn simulate(
     options: &Options,
 ) -> Result<Timeline, SimError> {
     match options.order.is_none() && orders::races(schedule, topology, options) {
-        true => orders::all(schedule, topology, options),
+        true => orders::expected(schedule, topology, options),
         false => engine::Engine::new(schedule, topology, *options)?.run(),
     }
 }

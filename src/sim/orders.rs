@@ -1,13 +1,16 @@
 //! Orders in which collectives and GEMMs take the SMs.
 //!
-//! In a graph GEMMs come first. In streams a collective and a GEMM that wait for the same end take the SMs of a GPU in either order, the
+//! In streams a collective and a GEMM that wait for the same end take the SMs of a GPU in either order, the
 //! collective first in a share p of runs ([`Scatter::first`](crate::device::Scatter::first)), each GPU for
 //! itself. One order decides the next races: a GEMM that came second is late for the next, and a collective
 //! whose members differ holds SMs of one GPU until the other's are free. So times of such a schedule have
-//! modes, and their mean is no mean of single races. A number of orders is simulated, each fixed beforehand,
-//! and of their makespans the middle half counts.
+//! modes, and the mean of each race is no mean of them. A number of orders is simulated, each fixed beforehand.
+//! A measured median lies in one mode or in another where they are about as frequent, so that what is expected is
+//! between: the mean of the middle half of all times. The timeline is that of the order nearest to it, stretched to
+//! that time.
 //!
-//! Who wins race r on GPU g in order i is a hash of the three, so that races are as good as independent.
+//! Who wins race r on GPU g in order i is a hash of the three, so that races are as good as independent. In a graph
+//! GEMMs come first. A GEMM whose blocks come and go lets a collective in after one tile, as if it were first.
 
 use super::engine::{Engine, Event};
 use super::{LaunchMode, Options, SimError, Streams};
@@ -23,7 +26,7 @@ const AFTER: f64 = 1e-9;
 pub struct Order(pub u32);
 
 impl Order {
-    /// How many are simulated.
+    /// How many are simulated; assumed to be enough.
     pub const COUNT: u32 = 31;
 
     /// Whether the collective comes first in a race on a GPU, where it does in a share `p`.
@@ -39,6 +42,14 @@ impl Order {
     }
 }
 
+/// Whether collectives and GEMMs may race.
+pub(super) fn races(schedule: &Schedule, topology: &Topology, options: &Options) -> bool {
+    options.streams == Streams::PerGpu
+        && options.terms.contention
+        && !schedule.collectives.is_empty()
+        && (0..topology.gpus.len() as u32).any(|gpu| topology.device(gpu).scatter.first.is_some())
+}
+
 /// The mean of the middle half of these times.
 fn middle(times: &[f64]) -> f64 {
     let mut times = times.to_vec();
@@ -48,99 +59,109 @@ fn middle(times: &[f64]) -> f64 {
     middle.iter().sum::<f64>() / middle.len().max(1) as f64
 }
 
-/// Whether collectives and GEMMs may race.
-pub(super) fn races(schedule: &Schedule, topology: &Topology, options: &Options) -> bool {
-    options.streams == Streams::PerGpu
-        && options.terms.contention
-        && schedule.collectives.len() > 1
-        && (0..topology.gpus.len() as u32).any(|gpu| topology.device(gpu).scatter.first.is_some())
-}
-
-/// The timeline of the order that is nearest to the middle of all, with the makespan of that middle.
-pub(super) fn all(
+/// The timeline of the order nearest to the middle of all, stretched to it.
+pub(super) fn expected(
     schedule: &Schedule,
     topology: &Topology,
     options: &Options,
 ) -> Result<Timeline, SimError> {
-    // In a graph the GEMM is first.
-    let orders = match options.launch {
-        LaunchMode::Stream => Order::COUNT,
-        LaunchMode::Graph => 1,
+    let engine = |at: u32, record: bool| {
+        let options = Options {
+            order: Some(Order(at)),
+            record,
+            ..*options
+        };
+        Engine::new(schedule, topology, options)
     };
-    let timelines = (0..orders)
-        .map(Order)
-        .map(|order| {
-            let order = Some(order);
-            Engine::new(schedule, topology, Options { order, ..*options })?.run()
-        })
-        .collect::<Result<Vec<_>, _>>()?;
-    let times: Vec<f64> = timelines.iter().map(|timeline| timeline.makespan).collect();
-    let makespan = middle(&times);
-    let far = |timeline: &Timeline| (timeline.makespan - makespan).abs();
-    let nearest = timelines
-        .into_iter()
-        .min_by(|a, b| far(a).total_cmp(&far(b)));
-    match nearest {
-        Some(timeline) => Ok(Timeline {
-            makespan,
-            ..timeline
-        }),
-        None => Engine::new(schedule, topology, *options)?.run(),
+    let (first, raced) = engine(0, options.record)?.run_noting()?;
+    if !raced || options.launch == LaunchMode::Graph {
+        return Ok(first);
     }
+    let mut times = vec![first.makespan];
+    for at in 1..Order::COUNT {
+        times.push(engine(at, false)?.run()?.makespan);
+    }
+    let middle = middle(&times);
+    let far = |time: f64| (time - middle).abs();
+    let (mut nearest, mut least) = (0, far(first.makespan));
+    for (at, &time) in (0..).zip(&times) {
+        if far(time) < least {
+            (nearest, least) = (at, far(time));
+        }
+    }
+    let timeline = match nearest {
+        0 => first,
+        at => engine(at, options.record)?.run()?,
+    };
+    let factor = middle / timeline.makespan;
+    Ok(timeline.stretched(factor))
 }
 
 impl Engine<'_> {
-    /// Whether a collective comes first on a GPU in the order that is simulated; `None`: the mean is.
-    pub fn ordered(&self, id: CollectiveId, gpu: u32) -> Option<bool> {
-        let order = self.options.order?;
-        let p = self.costs.device(gpu).scatter.first?;
-        // Blocks that come and go let a collective in after one tile.
-        let mut gemms =
-            (0..self.schedule.tasks.len() as u32).filter_map(|task| self.costs.gemm_shape(task));
-        if gemms.next().is_some_and(|shape| !self.stays(shape)) {
-            return Some(true);
-        }
-        let stream = self.options.launch == LaunchMode::Stream;
-        Some(stream && order.first(id.index() as u32, gpu, p))
+    /// Whether a collective comes first on a GPU before a GEMM, in the order that is simulated.
+    fn collective_first(&self, id: CollectiveId, gpu: u32, gemm: u32) -> bool {
+        let p = self.costs.device(gpu).scatter.first;
+        let (Some(order), Some(p), LaunchMode::Stream) =
+            (self.options.order, p, self.options.launch)
+        else {
+            return false;
+        };
+        let passes = self
+            .whole_gemm(gemm)
+            .is_some_and(|shape| !self.stays(shape));
+        passes || order.first(id.index() as u32, gpu, p)
     }
 
-    /// Whether a step waits because another comes first that waits for the same: a collective for a GEMM, or
-    /// a GEMM for a collective. It becomes ready once more, behind it.
+    /// Whether a step waits because another comes first whose last condition is the same end: a collective for a
+    /// GEMM, or a GEMM for a collective. It becomes ready once more, behind it.
     pub fn lets_first(&mut self, task: u32, now: f64) -> bool {
         if self.options.order.is_none() {
             return false;
         }
-        let Cause::Task(before) = self.spans[task as usize].cause else {
+        let gpu = self.costs.gpu(task);
+        if self.costs.device(gpu).scatter.first.is_none() {
             return false;
-        };
-        let (gpu, before) = (self.costs.gpu(task), before.index() as u32);
+        }
         let collective = |task: u32| match self.schedule.tasks.get(task as usize)?.work {
             Work::Collective(id) => Some(id),
             _ => None,
         };
-        let waits = match (collective(task), collective(before)) {
-            // Behind a collective the next comes before a GEMM.
-            (Some(id), Some(_)) => self.ordered(id, gpu) == Some(false),
-            // Behind a GEMM the next comes before a collective.
-            (None, None) if self.whole_gemm(task).is_some() => {
-                let mut others = self.graph.successors(before);
-                others.any(|place| {
-                    let (step, _) = self.graph.successor(place);
-                    let here = step < self.graph.tasks && self.costs.gpu(step) == gpu;
-                    here && collective(step).is_some_and(|id| self.ordered(id, gpu) == Some(true))
-                })
-            }
-            _ => false,
+        // All members of a collective end at once.
+        let end = |step: u32| match self.spans[step as usize].cause {
+            Cause::Task(task) => match collective(task.index() as u32) {
+                Some(id) => Some((true, id.index())),
+                None => Some((false, task.index())),
+            },
+            _ => None,
         };
-        if !waits || !self.scattered.passed.insert(task) {
+        let before = end(task);
+        let others = (0..self.graph.tasks).filter(|&step| {
+            before.is_some()
+                && step != task
+                && self.costs.gpu(step) == gpu
+                && self.graph.waiting[step as usize] == 0
+                && self.spans[step as usize].start <= 0.0
+                && end(step) == before
+        });
+        let mut waits = None;
+        for step in others {
+            let race = match (collective(task), collective(step)) {
+                (Some(id), None) if self.whole_gemm(step).is_some() => {
+                    Some(!self.collective_first(id, gpu, step))
+                }
+                (None, Some(id)) if self.whole_gemm(task).is_some() => {
+                    Some(self.collective_first(id, gpu, task))
+                }
+                _ => None,
+            };
+            waits = waits.or(race);
+        }
+        self.scattered.met |= waits.is_some();
+        if waits != Some(true) || !self.scattered.passed.insert(task) {
             return false;
         }
-        let lane = self.costs.lane(gpu);
-        let event = self.costs.hand_off(Via::Event, gpu, gpu);
-        let later = match collective(task) {
-            Some(_) => event,
-            None => event - lane,
-        };
+        // What follows in a queue is ready sooner by this.
+        let later = self.costs.hand_off(Via::Event, gpu, gpu) - self.costs.lane(gpu);
         self.events
             .push(now + later.max(0.0) + AFTER, Event::Ready(task));
         true

@@ -43,6 +43,8 @@ pub(super) struct Scattered {
     all: FxHashMap<u32, Turns>,
     /// Steps that let another come first.
     pub(super) passed: FxHashSet<u32>,
+    /// Whether any might have.
+    pub(super) met: bool,
 }
 
 impl Scattered {

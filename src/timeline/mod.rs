@@ -91,3 +91,22 @@ pub struct Timeline {
     /// Counter changes in order of time; empty unless recording was asked for.
     pub samples: Vec<Sample>,
 }
+
+impl Timeline {
+    /// The same with every time `factor` times as long.
+    pub(crate) fn stretched(mut self, factor: f64) -> Self {
+        for span in &mut self.spans {
+            span.ready *= factor;
+            span.start *= factor;
+            span.end *= factor;
+        }
+        for link in &mut self.links {
+            link.busy *= factor;
+        }
+        for sample in &mut self.samples {
+            sample.time *= factor;
+        }
+        self.makespan *= factor;
+        self
+    }
+}

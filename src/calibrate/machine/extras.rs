@@ -202,8 +202,8 @@ fn scatter(facts: &Facts) -> Vec<Field> {
         ),
         (
             "places_wide",
-            get("margin.places.8"),
-            "clusters of 8 blocks that a GPU holds at once, as the driver says",
+            get("margin.places.wide"),
+            "clusters of twice as many blocks that a GPU holds at once, as the driver says",
         ),
         (
             "block_share",

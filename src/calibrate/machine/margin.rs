@@ -44,13 +44,6 @@ const SIZES: [u64; 4] = [256 << 10, 2 << 20, 8 << 20, 64 << 20];
 const MORE: [u32; 2] = [0, 8];
 
 fn run(lab: &Lab<'_>, book: &Book<'_>) -> Result<(), GpuError> {
-    for wide in [2, 4, 8] {
-        let places = f64::from(lab.units[0].kernels.clusters(wide)?);
-        book.fact(
-            &format!("margin.places.{wide}"),
-            Some(Estimate::exact(places, 1)),
-        );
-    }
     let Some(comms) = comms(lab, book)? else {
         return Ok(());
     };
@@ -75,6 +68,8 @@ fn run(lab: &Lab<'_>, book: &Book<'_>) -> Result<(), GpuError> {
     let count = |value: u32| Some(Estimate::exact(f64::from(value), 1));
     book.fact("margin.cluster", count(cluster));
     book.fact("margin.places", count(places));
+    let wide = lab.units[0].kernels.clusters(2 * cluster)?;
+    book.fact("margin.places.wide", count(wide));
     let all = lab.units[0].gpu.attributes().sms;
     let scatter = Scatter {
         cluster: Some(cluster),

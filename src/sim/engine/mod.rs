@@ -169,7 +169,12 @@ impl<'a> Engine<'a> {
         })
     }
 
-    pub fn run(mut self) -> Result<Timeline, SimError> {
+    pub fn run(self) -> Result<Timeline, SimError> {
+        Ok(self.run_noting()?.0)
+    }
+
+    /// As [`Self::run`], and whether a collective and a GEMM raced.
+    pub fn run_noting(mut self) -> Result<(Timeline, bool), SimError> {
         self.submit();
         let (mut batch, mut due) = (Vec::new(), Vec::new());
         let mut now = 0.0;
@@ -200,7 +205,8 @@ impl<'a> Engine<'a> {
             }
             self.solve(now);
         }
-        self.finish()
+        let met = self.scattered.met;
+        Ok((self.finish()?, met))
     }
 
     /// Enters the host's submissions and starts what waits for nothing.
