@@ -10,7 +10,8 @@ use super::{Choices, Library};
 
 /// Largest distance in ln k, and in ln n: a factor of 2.
 const LEND: f64 = std::f64::consts::LN_2;
-/// Columns of another n that lend; fewer than half as many in reach are too few to choose from.
+/// Columns of another n that lend; fewer than half as many in reach are too few to choose from, and those of twice
+/// the reach are looked at.
 const NEAREST: usize = 8;
 /// What a difference of 1 in ln n counts, as a squared distance.
 const OVER_N: f64 = 16.0;
@@ -40,7 +41,7 @@ impl Lenders {
 
 impl Library {
     /// Whose choices (n, k) takes: its own, else those for the same n and the nearest k, else those of
-    /// the nearest columns; none where they are few.
+    /// the nearest columns; none where there are few of its alignment.
     pub(super) fn lenders(&self, n: u64, k: u64) -> Lenders {
         let ln = |of: u64, to: u64| (of as f64 / to.max(1) as f64).ln().abs();
         let align = self.align(n, k);
@@ -53,16 +54,25 @@ impl Library {
         if let Some((_, at)) = nearest.filter(|(far, _)| *far <= LEND) {
             return Lenders::one(at);
         }
+        // Beyond what is listed those that are nearest lend, from however far.
+        let reaches = (0..5).map(|doubled| 1 << doubled);
+        let mut found = reaches.map(|reach| self.around((n, k), reach, alike));
+        let enough = found.find(|found| found.count >= NEAREST / 2);
+        enough.unwrap_or_default()
+    }
+
+    /// The nearest columns within a factor of 2 to the `reach`, of those that are alike.
+    fn around(&self, (n, k): (u64, u64), reach: u32, alike: impl Fn(&Choices) -> bool) -> Lenders {
+        let ln = |of: u64, to: u64| (of as f64 / to.max(1) as f64).ln().abs();
+        let most = LEND * f64::from(reach);
         let mut nearest = [(f64::INFINITY, 0); NEAREST];
         let mut count = 0;
-        // No other n is within a factor of 2.
-        let [from, to] = [n / 2, 2 * n + 1].map(|n| self.choices.partition_point(|c| c.n < n));
+        // No other n is within reach.
+        let ends = [n >> reach, n.saturating_mul(1 << reach).saturating_add(1)];
+        let [from, to] = ends.map(|n| self.choices.partition_point(|c| c.n < n));
         for (choice, at) in self.choices[from..to].iter().zip(from..) {
-            if 2 * choice.k < k || choice.k > 2 * k {
-                continue;
-            }
             let (over_n, over_k) = (ln(choice.n, n), ln(choice.k, k));
-            if over_n > LEND || over_k > LEND || !alike(choice) {
+            if over_n > most || over_k > most || !alike(choice) {
                 continue;
             }
             let distance = OVER_N * over_n * over_n + over_k * over_k;
@@ -72,9 +82,6 @@ impl Library {
                 nearest[slot] = (distance, at);
                 count = (count + 1).min(NEAREST);
             }
-        }
-        if count < NEAREST / 2 {
-            return Lenders::default();
         }
         Lenders {
             places: nearest.map(|(_, at)| at),
@@ -142,9 +149,10 @@ mod tests {
         assert_eq!(lent(&library, 5120, 8192, 513), [0]);
         // Within a factor of 2 of 4096 · 1.1 are six, the nearest first.
         assert_eq!(lent(&library, 4504, 4096, 512), [2, 3, 4, 1, 5, 0]);
-        // Of 11000 there are three, too few; of another k none; rows of 8 bytes are another kind.
-        assert!(lent(&library, 11_000, 4096, 512).is_empty());
-        assert!(lent(&library, 4504, 8200, 512).is_empty());
+        // Of 11000 there are three, too few, and six within a factor of 4; of another k all; rows of 8 bytes are
+        // another kind.
+        assert_eq!(lent(&library, 11_000, 4096, 512), [6, 5, 4, 3, 2, 1]);
+        assert_eq!(lent(&library, 4504, 8200, 512).len(), 7);
         assert!(lent(&library, 4500, 4096, 512).is_empty());
     }
 }

@@ -237,7 +237,12 @@ impl Library {
         };
         let (algorithm, modelled) = self.modelled(device, search, shape, &place.lenders, sms)?;
         let factor = self.correction(device, (place, m), (algorithm, modelled));
-        let factor = factor.exp();
+        // No kernel computes more than the peak.
+        let peak = device.rate(self.dtype)? / device.sustained;
+        let share = f64::from(sms.clamp(1, device.sms.max(1))) / f64::from(device.sms.max(1));
+        let products: f64 = [m, place.n, place.k].map(|x| x as f64).iter().product();
+        let least = 2.0 * products / (peak * share) / modelled.seconds;
+        let factor = factor.exp().max(least);
         Some(GemmTime {
             seconds: modelled.seconds * factor,
             overhead: modelled.overhead * factor,
