@@ -41,13 +41,13 @@ pub(super) struct Graph {
 impl Graph {
     /// The graph of `schedule`.
     ///
-    /// `brought`: its transfers by loaders; `split`: whether transfers between GPUs go in two parts; `host`: queues
-    /// at the far end of each lane whose transfers go through a host.
+    /// `brought`: its transfers by loaders; `split`: whether transfers between GPUs go in two parts; `host`: the share
+    /// of the rows between GPUs that goes through a host.
     pub fn new(
         schedule: &Schedule,
         brought: Vec<Loaded>,
         streams: Streams,
-        (split, host): (bool, usize),
+        (split, host): (bool, f64),
     ) -> Self {
         let tasks = schedule.tasks.len();
         let launches = schedule.launches.len();

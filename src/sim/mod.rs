@@ -46,6 +46,8 @@ pub use executed::{Executed, executed, sms};
 pub use explain::{Evaluation, evaluate, unsplit_gemm};
 pub use orders::Order;
 pub use own::{Fused, Rows, Tiled, Tiling};
+#[cfg(test)]
+pub(crate) use waits::shares;
 
 use crate::device::DType;
 use crate::schedule::Schedule;

@@ -51,6 +51,8 @@ pub(super) struct Staging {
     chunks: u64,
     /// Paths of each staged task that have not landed.
     paths_left: rustc_hash::FxHashMap<u32, u32>,
+    /// And those of which something has not left the first GPU.
+    leaving: rustc_hash::FxHashMap<u32, u32>,
     /// Where tasks through a ring ended.
     ended_on: rustc_hash::FxHashMap<u32, u32>,
 }
@@ -85,6 +87,7 @@ impl Engine<'_> {
         let row = self.row(task);
         let parts = parts(paths, bytes, row);
         self.staging.paths_left.insert(task, parts.len() as u32);
+        self.staging.leaving.insert(task, parts.len() as u32);
         for (path, bytes) in parts {
             let chunk = match path.chunk.as_f64() {
                 chunk if path.slots > 0 => ((chunk / row).floor().max(1.0) * row).min(bytes),
@@ -254,9 +257,14 @@ impl Engine<'_> {
         let s = &self.staging.stretches[id as usize];
         if s.first
             && s.done == s.chunks
-            && let Some(next) = self.goes_on(task)
+            && let Some(leaving) = self.staging.leaving.get_mut(&task)
         {
-            self.condition(next, now, Cause::Task(TaskId(task)), now);
+            *leaving -= 1;
+            if *leaving == 0
+                && let Some(next) = self.goes_on(task)
+            {
+                self.condition(next, now, Cause::Task(TaskId(task)), now);
+            }
         }
         if !later {
             self.stretch_tells(id, now);

@@ -47,15 +47,16 @@ pub(super) fn compute_queues(schedule: &Schedule, streams: Streams) -> Vec<usize
 }
 
 /// Whether equally numbered lanes of a GPU's ranks are one queue, because it serves only so many
-/// ([`MOST_STREAMS`]); `host`: queues at the far end of each lane whose transfers go through a host.
-pub(super) fn shares(schedule: &Schedule, streams: Streams, host: usize) -> bool {
+/// ([`MOST_STREAMS`]). `host`: the share of the rows between GPUs that goes through a host, with a queue for each
+/// lane at either end; the lane's own is one of them where nothing of the transfer goes straight.
+pub(crate) fn shares(schedule: &Schedule, streams: Streams, host: f64) -> bool {
     let alone = schedule.placement.len() <= 1 || streams == Streams::PerLane;
     if alone || compute_queues(schedule, streams).is_sorted_by(|a, b| a < b) {
         return false; // every rank has a GPU of its own
     }
     let gpu = |rank: Rank| schedule.placement[usize::from(rank.0)];
-    // Of each GPU: its queues beside that of the products, some of them twice.
-    let mut queues: Vec<(u32, Rank, Lane, usize)> = Vec::new();
+    // Of each GPU: its queues, by rank, lane and end of the host's path, some of them twice.
+    let mut queues: Vec<(u32, Rank, Lane, u8)> = Vec::new();
     for (t, task) in schedule.tasks.iter().enumerate() {
         let by_product = matches!(
             task.work,
@@ -64,22 +65,33 @@ pub(super) fn shares(schedule: &Schedule, streams: Streams, host: usize) -> bool
                 ..
             }
         );
-        if task.lane.0 == 0 || by_product {
+        if by_product {
             continue;
         }
-        queues.push((gpu(task.rank), task.rank, task.lane, 0));
-        if let Work::Transfer { to, .. } = task.work
+        let here = gpu(task.rank);
+        // That of the products is one for all ranks.
+        let rank = match task.lane.0 {
+            0 => Rank(0),
+            _ => task.rank,
+        };
+        queues.push((here, rank, task.lane, 0));
+        if let Work::Transfer { from, to, .. } = task.work
             && crosses(schedule, TaskId(t as u32))
         {
-            let far = gpu(schedule.rank_of(&to));
-            queues.extend((1..=host).map(|nth| (far, task.rank, task.lane, nth)));
+            let rows = from.rows.len;
+            let staged = (f64::from(rows) * host).round() as u32;
+            let ends =
+                [(from, 1), (to, 2)].map(|(slice, end)| (gpu(schedule.rank_of(&slice)), end));
+            let apart = |at: &(u32, u8)| staged > 0 && (staged < rows || at.0 != here);
+            let apart = ends.into_iter().filter(apart);
+            queues.extend(apart.map(|(at, end)| (at, task.rank, task.lane, end)));
         }
     }
     queues.sort_unstable();
     queues.dedup();
     queues
         .chunk_by(|a, b| a.0 == b.0)
-        .any(|of_gpu| 1 + of_gpu.len() > MOST_STREAMS)
+        .any(|of_gpu| of_gpu.len() > MOST_STREAMS)
 }
 
 /// Whether a task is a transfer between two GPUs.

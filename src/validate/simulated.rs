@@ -125,3 +125,73 @@ fn written(
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::device::DType;
+    use crate::gpu::plan::{Path, Products, lower};
+    use crate::topology::build::Builder;
+
+    /// Ranks of one GPU share streams in a simulation where they do in the plan.
+    #[test]
+    fn streams_are_shared_where_plans_share_them() {
+        let mut b = Builder::new("pair");
+        let ids = b.gpus(2);
+        b.link(ids[0], ids[1], "nvlink", 50e9, 500e-9);
+        let pair = b.build();
+        let paths = [
+            (0.0, Path::P2p),
+            (1.0, Path::Host { chunk: 1 << 20 }),
+            (
+                0.5,
+                Path::Hybrid {
+                    host_share: 0.5,
+                    chunk: 1 << 20,
+                },
+            ),
+        ];
+        let mut found = [0; 2];
+        let cases = [Kind::AgGemm, Kind::GemmRs]
+            .into_iter()
+            .flat_map(|kind| (3..10).map(move |tp| (kind, tp)));
+        for (kind, tp) in cases {
+            let size = u64::from(tp) * 8;
+            let operator = Operator::gemm(kind, size, size, size, tp, DType::Bf16).unwrap();
+            for (text, gpus) in [
+                "fusion-ring",
+                "fusion-alltoall",
+                "fusion-alltoall:issue=pull",
+                "fusion-alltoall:mover=sm:2",
+            ]
+            .into_iter()
+            .flat_map(|text| [(text, 1), (text, 2)])
+            {
+                let placement: Vec<u32> = (0..tp).map(|rank| rank * gpus / tp).collect();
+                let choice = strategy::parse(text).unwrap();
+                let Ok(schedule) = choice.build(&operator, &pair, &placement) else {
+                    continue;
+                };
+                for ((share, path), products) in paths
+                    .into_iter()
+                    .flat_map(|path| [(path, Products::Library), (path, Products::Own)])
+                {
+                    let options = Options {
+                        path,
+                        products,
+                        ..Options::default()
+                    };
+                    let plan = lower(&schedule, &options, None).unwrap();
+                    let alone = lowered::lower(&schedule, &options.lowered()).schedule;
+                    let shares = sim::shares(&alone, sim::Streams::PerGpu, share);
+                    assert_eq!(
+                        shares, plan.shared,
+                        "{kind:?} {text} {placement:?} {options:?}"
+                    );
+                    found[usize::from(shares)] += 1;
+                }
+            }
+        }
+        assert!(found.into_iter().all(|of| of > 20), "{found:?}");
+    }
+}

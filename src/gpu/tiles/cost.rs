@@ -188,7 +188,8 @@ pub fn suits(problem: &Problem, all: u32, stages: &[Stage]) -> Option<Tile> {
 /// wave = 1 / waves(tile, SMs)        alone = min(1, rate · all SMs / SMs)
 /// ```
 ///
-/// Small tiles fall behind the largest because of what all SMs together load; fewer SMs load less.
+/// That small tiles fall behind the largest because of what all SMs together load, and no longer where so many
+/// fewer SMs load, is assumed: rates were measured on all SMs only.
 ///
 /// `None` for a product that the kernels refuse.
 pub fn waves(problem: &Problem, all: u32, stages: &[Stage], tile: Option<Tile>) -> Option<Waves> {

@@ -172,8 +172,8 @@ fn tiles_that_leave_are_there_when_the_last_of_them_is() {
 }
 
 /// 1024 × 8192 in 128 clusters of 256 × 256, 66 at once, are two waves. Where copies take 8 of 132 SMs, three waves
-/// of 344 tiles of 128 × 192 at 0.93 of the rate take less than three of those: 3 · 0.75 / 0.93 of one, and by as much
-/// less as 124 SMs load less than 132.
+/// of 344 tiles of 128 × 192, 0.75 of one each, take less than three of those. At 0.93 of the rate on all SMs they are
+/// assumed to reach 0.99 on 124.
 #[test]
 fn fewer_sms_take_more_waves_of_other_tiles() {
     let all = problem(1024, 8192, 8192);
@@ -181,12 +181,14 @@ fn fewer_sms_take_more_waves_of_other_tiles() {
     let whole = of(&all);
     assert_eq!((whole.time, whole.wave), (1.0, 0.5));
     let left = of(&Problem { sms: 124, ..all });
-    let time = 3.0 * 0.75 / (0.93 * 132.0 / 124.0) / 2.0;
-    assert!((left.time - time).abs() < 1e-9, "{left:?}");
+    assert!((left.time - 1.125 / 0.99).abs() < 1e-9, "{left:?}");
     assert!((left.wave - 1.0 / 3.0).abs() < 1e-9, "{left:?}");
     // One tile, as where it is named; and a product that is the library's.
     let named = waves(&Problem { sms: 124, ..all }, 132, &[], Some(TILES[0].0)).unwrap();
     assert_eq!((named.time, named.wave), (1.5, 1.0 / 3.0));
+    // 256 clusters of 256 × 128, 33 at once on half of the SMs: eight waves of half the work, at the full rate.
+    let half = waves(&Problem { sms: 66, ..all }, 132, &[], Some(TILES[4].0)).unwrap();
+    assert!((half.time - 2.0).abs() < 1e-9, "{half:?}");
     let odd = Problem {
         ld: [8191, 8192, 8192],
         ..all

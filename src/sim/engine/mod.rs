@@ -115,12 +115,8 @@ impl<'a> Engine<'a> {
             why: no.why,
         })?;
         let machine = Machine::new(topology, options.terms, staged_bytes(schedule, topology));
-        let split = (topology.path.host()).is_some_and(|(share, _)| share > 0.0 && share < 1.0);
-        let host = match (topology.path.host(), options.tiling) {
-            (None, _) => 0,
-            (Some((share, _)), Some(_)) if share >= 1.0 => 2,
-            _ => 1,
-        };
+        let host = topology.path.host().map_or(0.0, |(share, _)| share);
+        let split = host > 0.0 && host < 1.0;
         let graph = Graph::new(schedule, brought, options.streams, (split, host));
         let unstarted = Span {
             ready: 0.0,
