@@ -5,6 +5,8 @@
 mod committed;
 #[path = "validate/figures.rs"]
 mod figures;
+#[path = "validate/kernels.rs"]
+mod kernels;
 #[path = "validate/synthetic.rs"]
 mod synthetic;
 

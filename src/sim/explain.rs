@@ -19,7 +19,7 @@
 //! beyond all compute even under perfect overlap.
 
 use super::cost::run_start;
-use super::{LaunchMode, Options, SimError, Submission, Terms, simulate};
+use super::{LaunchMode, Options, SimError, Submission, Terms, Tiling, simulate};
 use crate::device::gemm::gemm;
 use crate::operator::{Kind, Operator, Shape};
 use crate::schedule::{Schedule, Work};
@@ -139,6 +139,28 @@ pub fn unsplit_gemm(
     placement: &[u32],
     options: &Options,
 ) -> Result<f64, SimError> {
+    unsplit(operator, topology, placement, (options, None))
+}
+
+/// The same of the products that [`Options::tiling`] knows the tiles of: by Duet's own kernels \[s\].
+///
+/// # Errors
+/// [`SimError::NoPeak`].
+pub fn unsplit_own(
+    operator: &Operator,
+    topology: &Topology,
+    placement: &[u32],
+    options: &Options,
+) -> Result<f64, SimError> {
+    unsplit(operator, topology, placement, (options, options.tiling))
+}
+
+fn unsplit(
+    operator: &Operator,
+    topology: &Topology,
+    placement: &[u32],
+    (options, tiling): (&Options, Option<Tiling>),
+) -> Result<f64, SimError> {
     let Shape::Gemm { m, n, k } = operator.shape else {
         return Ok(0.0);
     };
@@ -153,11 +175,14 @@ pub fn unsplit_gemm(
         if ranks == 0 {
             continue;
         }
-        let time =
+        let whole =
             gemm(device, operator.dtype, m, n, k, device.sms).ok_or_else(|| SimError::NoPeak {
                 device: device.name.clone(),
                 dtype: operator.dtype,
             })?;
+        let tiled =
+            tiling.and_then(|tiling| tiling.alone(device, operator.dtype, ([m, n, k], device.sms)));
+        let time = tiled.map_or(whole, |tiled| whole.tiled(tiled.time, tiled.wave));
         let c = &device.costs;
         let submit = match (options.submission, options.launch) {
             (Submission::Beforehand, _) => run_start(c, options),

@@ -43,7 +43,7 @@ mod tiles;
 mod waits;
 
 pub use executed::{Executed, executed, sms};
-pub use explain::{Evaluation, evaluate, unsplit_gemm};
+pub use explain::{Evaluation, evaluate, unsplit_gemm, unsplit_own};
 pub use orders::Order;
 pub use own::{Fused, Rows, Tiled, Tiling};
 #[cfg(test)]

@@ -47,6 +47,31 @@ pub struct Tiling {
     pub pace: f64,
 }
 
+impl Tiling {
+    /// A product `[m, n, k]` that is a kernel of its own on so many SMs.
+    pub fn alone(
+        &self,
+        device: &Device,
+        dtype: DType,
+        (shape, sms): ([u64; 3], u32),
+    ) -> Option<Tiled> {
+        let rows = Rows {
+            rows: shape[0],
+            waits: false,
+            adds: false,
+            leaves: false,
+        };
+        let fused = Fused {
+            device,
+            dtype,
+            shape,
+            sms,
+            rows: vec![rows],
+        };
+        (self.find)(&fused, self.tile)
+    }
+}
+
 impl fmt::Debug for Tiling {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Tiling")

@@ -1,7 +1,7 @@
 //! The groups of an experiment: what is measured and predicted, and in which order.
 //!
 //! Each case of the experiment's grids (an operator with ranks, path and launch mode) is a
-//! [`Group`](key::Group); its strategies and three references are the cases of validation. A group that
+//! [`Group`](key::Group); its strategies and references are the cases of validation. A group that
 //! several grids or topologies have is measured once, with the strategies of all of them.
 
 use std::collections::BTreeMap;
@@ -41,7 +41,7 @@ pub enum CasesError {
 impl Planned {
     /// The references, then the strategies: the rows of the group in their order.
     pub fn cases(&self) -> impl Iterator<Item = Case> {
-        let references = Reference::ALL.into_iter().map(Subject::Reference);
+        let references = self.references().map(Subject::Reference);
         let named = |choice: &Choice| Subject::Strategy(choice.to_string());
         let strategies = self.strategies.iter().map(named);
         references.chain(strategies).map(|subject| Case {
@@ -50,9 +50,15 @@ impl Planned {
         })
     }
 
+    fn references(&self) -> impl Iterator<Item = Reference> {
+        let products = self.group.products;
+        let all = Reference::ALL.into_iter();
+        all.filter(move |reference| reference.is_of(products))
+    }
+
     /// How many rows the group has.
     pub fn rows(&self) -> usize {
-        Reference::ALL.len() + self.strategies.len()
+        self.references().count() + self.strategies.len()
     }
 }
 
@@ -219,6 +225,11 @@ grids:
         let name = own[8].group.to_string();
         assert_eq!(name, "gemm-rs/1024x1024x1024/bf16/4on1/p2p/graph:duet");
         assert_eq!(name.parse::<key::Group>().unwrap(), own[8].group);
+        // The product in one piece by its own kernel is one more reference.
+        let cases: Vec<String> = own[8].cases().map(|case| case.to_string()).collect();
+        assert_eq!(cases.len(), own[8].rows());
+        assert_eq!(cases[3], format!("{name}/reference:gemm-own"));
+        assert_eq!(cases[4], format!("{name}/sequential"));
         assert_eq!(own[0].group, planned()[0].group);
         let wrong = name.replace(":duet", ":cublas").parse::<key::Group>();
         assert_eq!(wrong.unwrap_err(), "`graph:cublas` is no launch mode");

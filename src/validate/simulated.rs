@@ -110,7 +110,7 @@ fn written(
     match subject {
         Subject::Strategy(strategy) => build(strategy, true),
         Subject::Reference(Reference::SequentialCopies) => build("sequential", false),
-        Subject::Reference(Reference::Gemm) => Ok(None),
+        Subject::Reference(Reference::Gemm | Reference::GemmOwn) => Ok(None),
         Subject::Reference(Reference::Copy) => {
             let Operator { tp, dtype, .. } = group.operator;
             if tp != 2 || group.is_virtual() {

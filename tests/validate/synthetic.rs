@@ -41,7 +41,7 @@ fn predicted() -> Predictions {
 }
 
 /// Rounds drift up and down by 0.2 % together, so that differences within rounds do not.
-fn row(prediction: &Prediction, seconds: f64, machine: &str) -> Row {
+pub(crate) fn row(prediction: &Prediction, seconds: f64, machine: &str) -> Row {
     let drift = |round: u32| 1.0 + 0.002 * (f64::from(round % 3) - 1.0);
     // As the file holds them, so that their median is that of the file.
     let hundredth = |seconds: f64| (seconds * 1e8).round() / 1e8;

@@ -104,6 +104,13 @@ impl Trial<'_, '_> {
         let gemm = sim::unsplit_gemm(&self.operator, self.topology(), placement, &self.options);
         settled(gemm.unwrap_or(0.0))
     }
+
+    /// The same by Duet's own kernels, where the options know their tiles.
+    pub fn unsplit_own(&self) -> f64 {
+        let placement = &self.site.placement;
+        let gemm = sim::unsplit_own(&self.operator, self.topology(), placement, &self.options);
+        settled(gemm.unwrap_or(0.0))
+    }
 }
 
 #[cfg(test)]

@@ -3,6 +3,7 @@
 
 mod errors;
 mod json;
+mod kernels;
 mod models;
 mod overview;
 mod section;
@@ -28,6 +29,8 @@ pub fn sections(found: &Validation) -> Vec<Section> {
         speed::hybrids(found),
         speed::peers(found),
         speed::overlap(found),
+        kernels::kernels(found),
+        kernels::fastest(found),
         models::residuals(found),
         models::coverage(found),
         models::forms(found),

@@ -153,22 +153,9 @@ impl Costs<'_> {
 
     /// The time of a product that is a kernel of its own on so many SMs.
     fn product_time(&self, gpu: u32, shape: [u64; 3], sms: u32) -> Result<GemmTime, SimError> {
-        let tiled = self.options.tiling.and_then(|Tiling { find, tile, .. }| {
-            let rows = Rows {
-                rows: shape[0],
-                waits: false,
-                adds: false,
-                leaves: false,
-            };
-            let fused = Fused {
-                device: self.device(gpu),
-                dtype: self.schedule.operator.dtype,
-                shape,
-                sms,
-                rows: vec![rows],
-            };
-            find(&fused, tile)
-        });
+        let (device, dtype) = (self.device(gpu), self.schedule.operator.dtype);
+        let tiled =
+            (self.options.tiling).and_then(|tiling| tiling.alone(device, dtype, (shape, sms)));
         match tiled {
             None => self.gemm_time(gpu, shape, sms),
             Some(tiled) => {

@@ -68,11 +68,38 @@ pub fn overlaps(groups: &[Group<'_>], seed: u64) -> Vec<Overlap> {
 fn one(group: &Group<'_>, entry: &Entry<'_>, seed: u64) -> Option<One> {
     let gemm = group.reference(Reference::Gemm)?;
     let sequential = group.reference(Reference::SequentialCopies)?;
-    let (t, g, s) = (
-        &entry.row.samples,
-        &gemm.row.samples,
-        &sequential.row.samples,
-    );
+    let rows = [entry, gemm, sequential].map(|entry| entry.row.samples.as_slice());
+    let Hidden {
+        ect, efficiency, ..
+    } = hidden(rows, seed)?;
+    let simulated = (entry.simulated(), gemm.simulated(), sequential.simulated());
+    let predicted = match simulated {
+        (Some(t), Some(g), Some(s)) if s > g => Some(1.0 - (t - g) / (s - g)),
+        _ => None,
+    };
+    let [low, high] = efficiency.interval;
+    Some(One {
+        ect,
+        claimed: entry.row.rounds >= ROUNDS && high - low <= WIDEST,
+        efficiency,
+        predicted,
+        ratio: paired::ratio(rows[0], rows[1])?,
+        predicted_ratio: entry.simulated().zip(gemm.simulated()).map(|(t, g)| t / g),
+    })
+}
+
+/// What communication costs on top of a product, from differences within rounds.
+pub(super) struct Hidden {
+    /// T − T(product) and T(sequential) − T(product), medians \[s\].
+    pub ect: f64,
+    pub whole: f64,
+    /// 1 − the first by the second.
+    pub efficiency: Paired,
+}
+
+/// Of the samples of a strategy, of the product and of the sequential reference; `None` where they are
+/// not of the same rounds, or where nothing is to be hidden.
+pub(super) fn hidden([t, g, s]: [&[f64]; 3], seed: u64) -> Option<Hidden> {
     if t.len() != g.len() || s.len() != g.len() {
         return None;
     }
@@ -82,19 +109,10 @@ fn one(group: &Group<'_>, entry: &Entry<'_>, seed: u64) -> Option<One> {
         let whole = median(&picked(&whole, picks))?;
         (whole > 0.0).then(|| Some(1.0 - median(&picked(&ect, picks))? / whole))?
     })?;
-    let simulated = (entry.simulated(), gemm.simulated(), sequential.simulated());
-    let predicted = match simulated {
-        (Some(t), Some(g), Some(s)) if s > g => Some(1.0 - (t - g) / (s - g)),
-        _ => None,
-    };
-    let [low, high] = efficiency.interval;
-    Some(One {
+    Some(Hidden {
         ect: median(&ect)?,
-        claimed: entry.row.rounds >= ROUNDS && high - low <= WIDEST,
+        whole: median(&whole)?,
         efficiency,
-        predicted,
-        ratio: paired::ratio(t, g)?,
-        predicted_ratio: entry.simulated().zip(gemm.simulated()).map(|(t, g)| t / g),
     })
 }
 

@@ -55,15 +55,15 @@ fn said(row: &Row, factor: f64) -> Prediction {
 }
 
 /// Subject, measured \[us\], predicted over measured.
-type Subject3 = (&'static str, f64, f64);
+pub(super) type Subject3 = (&'static str, f64, f64);
 
-struct Tables {
-    rows: Vec<Row>,
-    predictions: Predictions,
+pub(super) struct Tables {
+    pub rows: Vec<Row>,
+    pub predictions: Predictions,
 }
 
 /// Groups of m = 1024, 2048, … with the same subjects, the lengths multiplied by 1, 2, ….
-fn tables(groups: &[(&str, f64)], subjects: &[Subject3]) -> Tables {
+pub(super) fn tables(groups: &[(&str, f64)], subjects: &[Subject3]) -> Tables {
     let (mut rows, mut said_of) = (Vec::new(), Vec::new());
     for (group, times) in groups {
         for (subject, us, factor) in subjects {

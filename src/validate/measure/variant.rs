@@ -3,8 +3,8 @@
 use std::rc::Rc;
 
 use crate::gpu::campaign::{Prepared, lower_for};
-use crate::gpu::plan::{Library, Options, Plan};
-use crate::gpu::timing::{copy_plan, gemm_plan};
+use crate::gpu::plan::{Library, Options, Plan, Products};
+use crate::gpu::timing::{copy_plan, gemm_plan, gemm_plan_by};
 use crate::schedule::Schedule;
 use crate::strategy::{self, Choice, Site};
 use crate::topology::Topology;
@@ -27,7 +27,7 @@ impl Variant {
     pub fn computes(&self) -> bool {
         !matches!(
             self.case.subject,
-            Subject::Reference(Reference::Gemm | Reference::Copy)
+            Subject::Reference(Reference::Gemm | Reference::GemmOwn | Reference::Copy)
         )
     }
 }
@@ -69,6 +69,9 @@ pub fn variants(planned: &Planned, topology: &Topology, sms: u32, verify: bool) 
         .map(|case| {
             let prepared = match case.subject {
                 Subject::Reference(Reference::Gemm) => reference(gemm_plan),
+                Subject::Reference(Reference::GemmOwn) => {
+                    reference(|schedule| gemm_plan_by(schedule, Products::Own))
+                }
                 Subject::Reference(Reference::Copy) => reference(copy_plan),
                 Subject::Reference(Reference::SequentialCopies) => {
                     let copies = Options {
@@ -103,7 +106,7 @@ fn library(prepared: &Result<Prepared, String>) -> Library {
 mod tests {
     use super::*;
     use crate::experiment::parse;
-    use crate::gpu::plan::{Mode, Products, What};
+    use crate::gpu::plan::{Mode, What};
     use crate::validate::cases::groups;
 
     fn all(ranks: &str, launch: &str) -> Vec<Variant> {
@@ -162,12 +165,22 @@ grids:
     #[test]
     fn own_products_wait_inside_their_kernels() {
         let variants = all("tp: 2\n    gemm: duet", "stream");
-        let plan = &variants[5].prepared.as_ref().unwrap().plan;
+        let plan = &variants[6].prepared.as_ref().unwrap().plan;
         assert_eq!(plan.products, Products::Own);
         let gated = |what: &What| matches!(what, What::Gated { .. });
         assert!(plan.steps.iter().any(|step| gated(&step.what)));
         // The reference is the library's.
         let reference = &variants[0].prepared.as_ref().unwrap().plan;
         assert_eq!(reference.products, Products::Library);
+        // One more is the same product by the kernels of the schedules, tile for tile.
+        let own = &variants[3];
+        assert_eq!(own.case.subject, Subject::Reference(Reference::GemmOwn));
+        assert!(!own.computes());
+        let own = &own.prepared.as_ref().unwrap().plan;
+        assert_eq!((own.products, own.tile), (Products::Own, plan.tile));
+        assert_eq!(
+            (&own.gemms, &own.arenas),
+            (&reference.gemms, &reference.arenas)
+        );
     }
 }

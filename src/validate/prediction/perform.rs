@@ -202,7 +202,16 @@ impl Place<'_> {
     fn seconds(&self, subject: &Subject, site: &Site<'_>) -> Result<f64, String> {
         match simulated::performed(subject, self.group, site)? {
             Some(schedule) => self.trial(site).makespan(&schedule),
-            None => Ok(self.trial(site).unsplit_gemm()),
+            None => Ok(self.product(subject, site)),
+        }
+    }
+
+    /// A product alone, in one piece \[s\].
+    fn product(&self, subject: &Subject, site: &Site<'_>) -> f64 {
+        let trial = self.trial(site);
+        match subject {
+            Subject::Reference(Reference::GemmOwn) => trial.unsplit_own(),
+            _ => trial.unsplit_gemm(),
         }
     }
 
@@ -214,7 +223,7 @@ impl Place<'_> {
     ) -> Result<(), String> {
         let site = &self.site;
         let Some(schedule) = simulated::performed(subject, self.group, site)? else {
-            row.simulated = Some(self.trial(site).unsplit_gemm());
+            row.simulated = Some(self.product(subject, site));
             return Ok(());
         };
         let options = self.trial(site).options;

@@ -10,15 +10,18 @@
 //! assert_eq!(case.to_string(), text);
 //! ```
 
+mod subject;
+
 use std::fmt;
 use std::str::FromStr;
+
+pub use subject::{Reference, Subject};
 
 use crate::device::DType;
 use crate::gpu::campaign::{path_name, products_name, read_path};
 use crate::gpu::plan::{Path, Products};
 use crate::operator::{Kind, Operator, Shape};
 use crate::sim::LaunchMode;
-use crate::strategy;
 use crate::topology::paths::PathChoice;
 use crate::units::Bytes;
 
@@ -149,68 +152,6 @@ pub fn read_launch(text: &str) -> Option<LaunchMode> {
     (LaunchMode::ALL.into_iter()).find(|launch| launch.name() == text)
 }
 
-/// What a group's strategies are held against, measured in the same rounds.
-#[derive(Copy, Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Reference {
-    /// One rank's GEMM in one piece, the slowest rank's.
-    Gemm,
-    /// The operator's bytes, copied from GPU to GPU in one piece, all ranks at once.
-    Copy,
-    /// The strategy `sequential` with its collective by copy engines.
-    SequentialCopies,
-}
-
-impl Reference {
-    /// All of them.
-    pub const ALL: [Self; 3] = [Self::Gemm, Self::Copy, Self::SequentialCopies];
-
-    /// As the column `strategy` names it.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Gemm => "reference:gemm",
-            Self::Copy => "reference:copy",
-            Self::SequentialCopies => "reference:sequential-copies",
-        }
-    }
-}
-
-/// What is measured of a group.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Subject {
-    /// As [`strategy::Choice`] prints it.
-    Strategy(String),
-    Reference(Reference),
-}
-
-impl fmt::Display for Subject {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad(match self {
-            Self::Strategy(name) => name,
-            Self::Reference(reference) => reference.name(),
-        })
-    }
-}
-
-impl FromStr for Subject {
-    type Err = String;
-
-    fn from_str(text: &str) -> Result<Self, String> {
-        let named = |reference: &Reference| reference.name() == text;
-        match Reference::ALL.into_iter().find(named) {
-            Some(reference) => Ok(Self::Reference(reference)),
-            None if text.starts_with("reference:") => {
-                let known = Reference::ALL.map(Reference::name);
-                Err(format!(
-                    "`{text}` is no reference: {}",
-                    crate::input::did_you_mean(text, known)
-                ))
-            }
-            None => (strategy::parse(text).map(|choice| Self::Strategy(choice.to_string())))
-                .map_err(|error| error.to_string()),
-        }
-    }
-}
-
 /// A group under one strategy, or a reference of the group.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Case {
@@ -241,10 +182,14 @@ impl FromStr for Case {
         let (group, subject) = text
             .rsplit_once('/')
             .ok_or_else(|| format!("`{text}` is no case: write a group, `/` and a strategy"))?;
-        Ok(Self {
-            group: group.parse()?,
-            subject: subject.parse()?,
-        })
+        let (group, subject): (Group, Subject) = (group.parse()?, subject.parse()?);
+        match subject {
+            Subject::Reference(reference) if !reference.is_of(group.products) => Err(format!(
+                "`{subject}` is of groups that Duet's own kernels multiply, and `{group}` is none: their launch mode ends in `:{}`",
+                products_name(Products::Own)
+            )),
+            _ => Ok(Self { group, subject }),
+        }
     }
 }
 
@@ -266,6 +211,7 @@ mod tests {
             "ag-gemm/8192x4096x8192/bf16/2on2/p2p/stream/interdecom:d=4,comm=direct",
             "gemm-rs/128x64x32/fp16/4at0-1-0-1/hybrid:0.1:2MiB/graph/sequential",
             "gemm-ar/128x64x32/bf16/8on1/p2p/graph/reference:sequential-copies",
+            "gemm-rs/128x64x32/bf16/2on2/p2p/stream:duet/reference:gemm-own",
         ] {
             let case: Case = text.parse().unwrap();
             assert_eq!(case.to_string(), text);
@@ -288,6 +234,12 @@ mod tests {
         assert!(says("a/b").contains("is no group"));
         assert!(says(&format!("{group}/reference:gem")).contains("did you mean `reference:gemm`"));
         assert!(says(&format!("{group}/interdecm")).contains("interdecom"));
+        assert_eq!(
+            says(&format!("{group}/reference:gemm-own")),
+            format!(
+                "`reference:gemm-own` is of groups that Duet's own kernels multiply, and `{group}` is none: their launch mode ends in `:duet`"
+            )
+        );
         for (part, with, what) in [
             ("ag-gemm", "ag-gem", "is no operator"),
             ("64x64x64", "64x64", "is no shape"),
