@@ -109,6 +109,44 @@ fn in_streams_gathers_race_with_gemms() {
     let [gathers, gemms] = ends(0.0);
     assert_close(took(gemms[0]), time, 0.02);
     assert!(gathers[1].1 > gemms[0].1 - tile + took(gathers[0]) * 0.9);
+    // In between are orders of both kinds, and the timeline ends with its last task.
+    let last = |[gathers, gemms]: [Vec<(f64, f64)>; 2]| gathers[1].1.max(gemms[1].1);
+    let (gather_first, gemm_first, mixed) = (last(ends(1.0)), last(ends(0.0)), last(ends(0.5)));
+    assert!(
+        mixed > gather_first.min(gemm_first) * (1.0 - 1e-9),
+        "{mixed}"
+    );
+}
+
+/// Where orders differ the timeline is one order's, stretched to the middle of all: its makespan is its last end.
+#[test]
+fn a_timeline_of_many_orders_ends_with_its_last_task() {
+    let mut device = device::load("h200").unwrap();
+    device.library.sms = 24;
+    device.scatter = Scatter {
+        first: Some(0.5),
+        ..PAIR
+    };
+    let mut b = Builder::with_device("pair", Arc::new(device));
+    let gpus = b.gpus(2);
+    b.link(gpus[0], gpus[1], "nvlink", 400.0 * GB, 0.5 * US);
+    let topology = b.build();
+    for (kind, d) in [(Kind::AgGemm, 4), (Kind::GemmRs, 4), (Kind::GemmAr, 2)] {
+        let operator = Operator::gemm(kind, 8192, 8192, 8192, 2, DType::Bf16).unwrap();
+        let choice = strategy::parse(&format!("interdecom:d={d}")).unwrap();
+        let schedule = choice.build(&operator, &topology, &[0, 1]).unwrap();
+        let timeline = executed(&schedule, &topology, &Executed::default()).unwrap();
+        let last = timeline
+            .spans
+            .iter()
+            .fold(0.0, |last: f64, span| last.max(span.end));
+        assert_close(timeline.makespan, last, 1e-9);
+        assert_eq!(
+            timeline,
+            executed(&schedule, &topology, &Executed::default()).unwrap(),
+            "the same again"
+        );
+    }
 }
 
 /// A sum beside a GEMM waits for its blocks where these stay on their SMs: it ends no sooner than those
