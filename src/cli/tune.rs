@@ -26,9 +26,10 @@ use crate::input::Fingerprint;
 use crate::report;
 use crate::topology::{self, Topology};
 use crate::tune::{
-    How, Ranked, Store, StoreError, Tried, Tuned, measure, rank, settings, shortlist,
+    How, Ranked, Setting, Store, StoreError, Tried, Tuned, measure, patient, rank, settings,
+    shortlist,
 };
-use crate::validate::cases::{Selection, groups};
+use crate::validate::cases::{CasesError, Selection, groups};
 use crate::validate::key::Group;
 
 /// What a group takes on the GPUs at most, beside its samples.
@@ -111,6 +112,9 @@ struct Wanted {
 
 pub fn run(args: &TuneArgs) -> Result<(), Failure> {
     let wanted = wanted(args)?;
+    for wanted in &wanted {
+        patient(&wanted.group).map_err(|words| Failure::input(&words))?;
+    }
     match args.dry_run {
         true => dry(args, &wanted),
         false => tune(args, &wanted),
@@ -163,13 +167,21 @@ fn wanted(args: &TuneArgs) -> Result<Vec<Wanted>, Failure> {
             topology: topology.clone(),
         });
     }
+    if let (true, Some(first)) = (all.is_empty(), args.shape.first()) {
+        return Err(CasesError::nothing(&args.only, first).into());
+    }
     Ok(all)
 }
 
 /// A shape before anything is measured, with the short list of its ranking.
-fn ranked(args: &TuneArgs, wanted: &Wanted, machine: &str, tiles: &[Tile]) -> (Tuned, Vec<Ranked>) {
-    let settings = settings(&wanted.group, tiles);
-    let ranking = rank(&wanted.group, &wanted.topology, &settings, &|| ());
+fn ranked(
+    args: &TuneArgs,
+    wanted: &Wanted,
+    machine: &str,
+    settings: &[Setting],
+    step: &(dyn Fn() + Sync),
+) -> (Tuned, Vec<Ranked>) {
+    let ranking = rank(&wanted.group, &wanted.topology, settings, step);
     let mut reasons: BTreeMap<String, u32> = BTreeMap::new();
     for (_, reason) in &ranking.skipped {
         *reasons.entry(reason.clone()).or_default() += 1;
@@ -205,11 +217,17 @@ fn tiles_of(topology: &Topology, cores: Option<Cores>) -> Vec<Tile> {
 
 /// The simulator's order alone.
 fn dry(args: &TuneArgs, wanted: &[Wanted]) -> Result<(), Failure> {
-    let progress = Progress::new(wanted.len(), "simulating");
-    let mut all = Vec::with_capacity(wanted.len());
-    for wanted in wanted {
+    let listed = |wanted: &Wanted| {
         let tiles = tiles_of(&wanted.topology, args.cores);
-        let (tuned, list) = ranked(args, wanted, &wanted.topology.name, &tiles);
+        settings(&wanted.group, &tiles)
+    };
+    let lists: Vec<Vec<Setting>> = wanted.iter().map(listed).collect();
+    let total = lists.iter().map(Vec::len).sum();
+    let progress = Progress::new(total, "simulating");
+    let mut all = Vec::with_capacity(wanted.len());
+    for (wanted, settings) in wanted.iter().zip(&lists) {
+        let machine = &wanted.topology.name;
+        let (tuned, list) = ranked(args, wanted, machine, settings, &|| progress.step());
         let tried = list.iter().map(|ranked| Tried {
             setting: ranked.setting.to_string(),
             predicted: ranked.predicted,
@@ -223,7 +241,6 @@ fn dry(args: &TuneArgs, wanted: &[Wanted]) -> Result<(), Failure> {
             tried: tried.collect(),
             ..tuned
         });
-        progress.step();
     }
     drop(progress);
     show(args, &all)
@@ -258,7 +275,8 @@ fn tune(args: &TuneArgs, wanted: &[Wanted]) -> Result<(), Failure> {
     let progress = Progress::new(wanted.len(), "tuning");
     let mut all = Vec::with_capacity(wanted.len());
     for wanted in wanted {
-        let (tuned, list) = ranked(args, wanted, &name, &tiles);
+        let settings = settings(&wanted.group, &tiles);
+        let (tuned, list) = ranked(args, wanted, &name, &settings, &|| ());
         let tuned = match store.get(&tuned, list.len()) {
             Some(known) => known.clone(),
             None => {

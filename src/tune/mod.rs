@@ -6,6 +6,7 @@
 //! far the simulator's first choice was from the best.
 
 mod measure;
+mod pieces;
 mod rank;
 mod setting;
 mod store;
@@ -13,6 +14,7 @@ mod store;
 mod tests;
 
 pub use measure::{How, measure};
+pub use pieces::patient;
 pub use rank::{Ranked, Ranking, rank, shortlist};
 pub use setting::{Setting, settings};
 pub use store::{Store, StoreError, Tried, Tuned};

@@ -7,12 +7,11 @@
 use std::collections::BTreeMap;
 
 use super::key::{self, Case, Reference, Subject};
+use crate::experiment::Experiment;
 use crate::experiment::run::Shard;
-use crate::experiment::{Experiment, Machine};
-use crate::gpu::plan::Path;
+use crate::gpu::campaign::path_of;
 use crate::operator::Shape;
 use crate::strategy::Choice;
-use crate::topology::paths::PathChoice;
 
 /// A group with what is tried on it.
 #[derive(Clone, Debug)]
@@ -36,6 +35,17 @@ pub enum CasesError {
     /// No group is left.
     #[error("no group's name contains {only}\n  help: names are like `{example}`")]
     Nothing { only: String, example: String },
+}
+
+impl CasesError {
+    /// No name has one of the parts `only`; `example` is one that there is.
+    pub fn nothing(only: &[String], example: &key::Group) -> Self {
+        let shown: Vec<String> = only.iter().map(|only| format!("`{only}`")).collect();
+        Self::Nothing {
+            only: shown.join(" or "),
+            example: example.to_string(),
+        }
+    }
 }
 
 impl Planned {
@@ -80,7 +90,7 @@ pub fn groups(experiment: &Experiment) -> Result<Vec<Planned>, CasesError> {
         let group = key::Group {
             operator: case.operator,
             placement: machine.placement(case.operator.tp).into(),
-            path: path(machine),
+            path: path_of(machine.path),
             launch: case.launch,
             products: case.products,
         };
@@ -104,18 +114,6 @@ pub fn groups(experiment: &Experiment) -> Result<Vec<Planned>, CasesError> {
     Ok(groups)
 }
 
-/// The path of a machine as GPUs perform it.
-fn path(machine: &Machine) -> Path {
-    match machine.path {
-        PathChoice::Routes => Path::P2p,
-        PathChoice::Host { chunk } => Path::Host { chunk: chunk.get() },
-        PathChoice::Hybrid { share, chunk } => Path::Hybrid {
-            host_share: share,
-            chunk: chunk.get(),
-        },
-    }
-}
-
 /// Which groups are wanted.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Selection {
@@ -135,11 +133,7 @@ impl Selection {
         let named = named.filter(|(_, planned)| fits(&planned.group.to_string()));
         let chosen: Vec<usize> = named.map(|(index, _)| index).collect();
         if let (true, Some(first)) = (chosen.is_empty(), groups.first()) {
-            let shown: Vec<String> = self.only.iter().map(|only| format!("`{only}`")).collect();
-            return Err(CasesError::Nothing {
-                only: shown.join(" or "),
-                example: first.group.to_string(),
-            });
+            return Err(CasesError::nothing(&self.only, &first.group));
         }
         let part = |index: &usize| {
             let shard = self.shard;

@@ -74,4 +74,32 @@ fn what_cannot_be_tuned_is_refused_in_words() {
     let found = failure(&format!("tune --dry-run -t h200-pair --shape {shape}"));
     let wanted = "error: `ag-gemm/8192x8192x8192/bf16/4on4/p2p/stream` needs more GPUs than the 2 of `h200-pair`\n  help: choose another machine with `--topology`, or place ranks on fewer GPUs, e.g. `4on2`\n";
     assert_eq!(found, (3, wanted.to_owned()));
+    // A path is read by the rules of every path.
+    for path in [
+        "hybrid:-1:2MiB",
+        "hybrid:nan:2MiB",
+        "hybrid:1.5:2MiB",
+        "host:0B",
+    ] {
+        let shape = format!("ag-gemm/512x2048x1024/bf16/2on2/{path}/stream");
+        let found = failure(&format!("tune --dry-run -t h200-pair --shape {shape}"));
+        let wanted = format!(
+            "error: invalid value '{shape}' for '--shape <SHAPE>': `{path}` is no path: write p2p, host:CHUNK or hybrid:SHARE:CHUNK, e.g. host:2MiB or hybrid:0.1:2MiB, with a chunk above 0 and a share from 0 to 1\n\nFor more information, try '--help'.\n"
+        );
+        assert_eq!(found, (2, wanted));
+    }
+    let found = failure(&format!(
+        "tune --dry-run --shape {SHAPE} --only zzz --only yyy"
+    ));
+    let wanted = format!(
+        "error: no group's name contains `zzz` or `yyy`\n  help: names are like `{SHAPE}`\n"
+    );
+    assert_eq!(found, (3, wanted));
+    // Simulated for hours, were it not refused.
+    let shape = "ag-gemm/1048576x65536x65536/bf16/2on2/host:64KiB/stream";
+    let found = failure(&format!("tune --dry-run -t h200-pair --shape {shape}"));
+    let wanted = format!(
+        "error: `{shape}` has 1048576 pieces that go through the host, and hundreds of settings are simulated\n  help: choose larger pieces for at most 65536 of them, such as `host:2MiB`, or a smaller shape\n"
+    );
+    assert_eq!(found, (3, wanted));
 }

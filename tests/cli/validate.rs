@@ -221,3 +221,22 @@ fn a_selection_holds_for_predictions_and_gpus_too() {
         .stdout("nothing to measure: none of 15 groups is left\n")
         .stderr("note: 15 of 15 groups need more than the GPUs of `--gpus 1` and are left out\n");
 }
+
+#[test]
+fn a_table_without_rows_measures_nothing() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("empty.csv");
+    let whole =
+        fs::read_to_string("experiments/h200-pair/measured/2026-11-30-2x-nvidia-h200-9064606f.csv")
+            .unwrap();
+    let header = whole.lines().next().unwrap();
+    fs::write(&path, format!("{header}\n")).unwrap();
+    let name = path.display();
+    let found = failure(&format!(
+        "validate {MAIN} --measured {name} --predicted experiments/h200-pair/predicted/2026-11-30.csv --section errors"
+    ));
+    let wanted = format!(
+        "error: `{name}` measures nothing: it has a header and no rows\n  help: give a table that `duet validate EXPERIMENT --out FILE` wrote\n"
+    );
+    assert_eq!(found, (3, wanted));
+}

@@ -179,7 +179,6 @@ fn predictions(
 }
 
 fn judge(experiment: &Experiment, args: &JudgeArgs, output: &OutputArgs) -> Result<(), Failure> {
-    let read = |path: &PathBuf| table::read(path).map_err(|error| Failure::input(&error));
     let [first, rest @ ..] = args.measured.as_slice() else {
         return Err(Failure::Usage(
             "error: nothing to judge\n  help: give a table of measured times with `--measured FILE`"
@@ -197,7 +196,7 @@ fn judge(experiment: &Experiment, args: &JudgeArgs, output: &OutputArgs) -> Resu
     }
     let measured = read(first)?;
     is_of(experiment, &measured, first)?;
-    let second = rest.first().map(read).transpose()?;
+    let second = rest.first().map(|path| read(path)).transpose()?;
     let blind = args
         .predicted
         .as_ref()
@@ -243,6 +242,18 @@ fn judge(experiment: &Experiment, args: &JudgeArgs, output: &OutputArgs) -> Resu
     show(&found, args, output)
 }
 
+/// A table of measured times with a row at least.
+fn read(path: &Path) -> Result<Vec<Row>, Failure> {
+    let rows = table::read(path).map_err(|error| Failure::input(&error))?;
+    match rows.is_empty() {
+        false => Ok(rows),
+        true => Err(Failure::Input(format!(
+            "error: `{}` measures nothing: it has a header and no rows\n  help: give a table that `duet validate EXPERIMENT --out FILE` wrote",
+            path.display()
+        ))),
+    }
+}
+
 /// Refuses a file that cannot be written later since its folder is missing.
 fn folder_of(file: &Path) -> Result<(), Failure> {
     let folder = match file.parent() {
@@ -265,7 +276,7 @@ fn is_of(experiment: &Experiment, measured: &[Row], path: &Path) -> Result<(), F
     let cases = groups.iter().flat_map(|planned| planned.cases());
     let planned: HashSet<String> = cases.map(|case| case.to_string()).collect();
     let ours = |row: &Row| planned.contains(&row.case.to_string());
-    match measured.is_empty() || measured.iter().any(ours) {
+    match measured.iter().any(ours) {
         true => Ok(()),
         false => Err(Failure::Input(format!(
             "error: none of the {} rows of `{}` is a case of the experiment `{}`\n  help: name the experiment that was measured; the table begins with `{}`",

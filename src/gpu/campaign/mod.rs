@@ -17,4 +17,6 @@ pub use draw::{Space, draw};
 pub use perform::{
     Outcome, Prepared, Trial, lower_for, machine_topology, perform, prepare, rehearse,
 };
-pub use words::{flags_name, library_name, mode_name, path_name, products_name, read_path, size};
+pub use words::{
+    flags_name, library_name, mode_name, path_name, path_of, products_name, read_path, size,
+};

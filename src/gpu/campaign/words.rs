@@ -1,9 +1,7 @@
 //! Settings in words.
 
-use std::str::FromStr;
-
 use crate::gpu::plan::{Flags, Library, Mode, Path, Products};
-use crate::units::Bytes;
+use crate::topology::paths::{PathChoice, PathError};
 
 /// `p2p`, `host:CHUNK` or `hybrid:SHARE:CHUNK`, for tables; [`read_path`] reads it.
 pub fn path_name(path: &Path) -> String {
@@ -22,19 +20,23 @@ pub fn size(bytes: u64) -> String {
     format!("{}{}", bytes >> (10 * (3 - unit)), UNITS[unit])
 }
 
-/// The path that [`path_name`] names.
-pub fn read_path(text: &str) -> Option<Path> {
-    let chunk = |text| Bytes::from_str(text).ok().map(Bytes::get);
-    match text.split(':').collect::<Vec<_>>()[..] {
-        ["p2p"] => Some(Path::P2p),
-        ["host", size] => Some(Path::Host {
-            chunk: chunk(size)?,
-        }),
-        ["hybrid", share, size] => Some(Path::Hybrid {
-            host_share: share.parse().ok()?,
-            chunk: chunk(size)?,
-        }),
-        _ => None,
+/// The path that [`path_name`] names, by the rules of [`PathChoice`].
+///
+/// # Errors
+/// [`PathError`].
+pub fn read_path(text: &str) -> Result<Path, PathError> {
+    text.parse().map(path_of)
+}
+
+/// The path of a machine as GPUs perform it.
+pub fn path_of(choice: PathChoice) -> Path {
+    match choice {
+        PathChoice::Routes => Path::P2p,
+        PathChoice::Host { chunk } => Path::Host { chunk: chunk.get() },
+        PathChoice::Hybrid { share, chunk } => Path::Hybrid {
+            host_share: share,
+            chunk: chunk.get(),
+        },
     }
 }
 
@@ -87,13 +89,31 @@ mod tests {
                 Path::Host { chunk },
                 Path::Hybrid { host_share, chunk },
             ] {
-                assert_eq!(read_path(&path_name(&path)), Some(path));
+                assert_eq!(read_path(&path_name(&path)), Ok(path));
             }
         }
         assert_eq!(path_name(&Path::Host { chunk: 2 << 20 }), "host:2MiB");
         assert_eq!(size(0), "0B");
-        for text in ["", "host", "host:x", "hybrid:1MiB", "p2p:1B", "host:1B:1B"] {
-            assert_eq!(read_path(text), None);
+        let wrong = [
+            "",
+            "host",
+            "host:x",
+            "host:0B",
+            "hybrid:1MiB",
+            "hybrid:-1:2MiB",
+            "hybrid:nan:2MiB",
+            "hybrid:inf:2MiB",
+            "hybrid:1.5:2MiB",
+            "p2p:1B",
+            "host:1B:1B",
+        ];
+        for text in wrong {
+            assert_eq!(
+                read_path(text).unwrap_err().to_string(),
+                format!(
+                    "`{text}` is no path: write p2p, host:CHUNK or hybrid:SHARE:CHUNK, e.g. host:2MiB or hybrid:0.1:2MiB, with a chunk above 0 and a share from 0 to 1"
+                )
+            );
         }
     }
 }

@@ -126,7 +126,7 @@ impl FromStr for Group {
             products,
             operator,
             placement,
-            path: read_path(path).ok_or_else(|| wrong("path", path))?,
+            path: read_path(path).map_err(|error| error.to_string())?,
             launch: read_launch(launch).ok_or_else(|| wrong("launch mode", launch))?,
         })
     }
