@@ -1,7 +1,7 @@
 //! GEMMs whose times are in doubt: what to time next.
 //!
 //! [`TRIED`] GEMMs are drawn from the columns whose choices a calibration lists, with rows that pieces of operators
-//! have: a number of rows is drawn as often as the odd part of it is small. In [`BATCHES`] batches those are taken that
+//! have: a number of rows is drawn as often as the odd part of it is small. In `BATCHES` batches those are taken that
 //! have the greatest
 //!
 //! ```text
