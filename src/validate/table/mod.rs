@@ -8,7 +8,7 @@
 //! ```
 //! use duet::validate::table;
 //! let row = "ag-gemm/8192x4096x8192/bf16/2on2/p2p/stream/sequential,ag-gemm,bf16,8192,4096,8192,2,2,0 1,p2p,\
-//! stream,nccl,sequential,3,1,yes,600.00,590.00,612.00,590.00;600.00;612.00,1.50,yes,0.004,no,,1430,690,61,a,580.1,13.0,2026-11-30,7\n";
+//! stream,nccl,sequential,3,1,yes,600.00,592.00,609.60,590.00;600.00;612.00,1.50,yes,0.004,no,,1430,690,61,a,580.1,13.0,2026-11-30,7\n";
 //! let rows = table::parse("measured.csv", &(table::header() + row)).unwrap();
 //! assert_eq!(rows[0].samples.len(), 3);
 //! assert!((rows[0].makespan.unwrap() - 600e-6).abs() < 1e-12);
