@@ -85,7 +85,7 @@ impl fmt::Display for PathChoice {
 }
 
 /// Bytes in the largest unit that gives a whole number: `2MiB`, `1000B`.
-fn size(bytes: Bytes) -> String {
+pub fn size(bytes: Bytes) -> String {
     const UNITS: [&str; 4] = ["GiB", "MiB", "KiB", "B"];
     let bytes = bytes.get();
     let fits = |i: &usize| bytes.is_multiple_of(1 << (10 * (3 - i)));

@@ -8,16 +8,15 @@ use crate::cli::args::Launch;
 use crate::cli::error::Failure;
 use crate::cli::output::write_file;
 use crate::device::DType;
-use crate::gpu::campaign::Prepared;
+use crate::gpu::campaign::{Prepared, choice_of};
 use crate::gpu::compare::fill;
 use crate::gpu::exec::{Faults, Machine, Run};
-use crate::gpu::plan::{self, Options};
+use crate::gpu::plan::Options;
 use crate::gpu::timing::{Timer, tile_trace, trace};
 use crate::sim::{self, Executed, LaunchMode};
 use crate::timeline::Timeline;
 use crate::topology::Topology;
-use crate::topology::paths::{PathChoice, with_path};
-use crate::units::Bytes;
+use crate::topology::paths::with_path;
 use crate::validate::tiling::tiling;
 
 /// Refuses element types that real GPUs are not asked for.
@@ -49,18 +48,8 @@ pub fn predict(
     lowering: &LoweringArgs,
     variant: &Variant<'_>,
 ) -> Result<Option<Timeline>, Failure> {
-    let path = match variant.columns.case.path {
-        plan::Path::P2p => PathChoice::Routes,
-        plan::Path::Host { chunk } => PathChoice::Host {
-            chunk: Bytes::new(chunk),
-        },
-        plan::Path::Hybrid { host_share, chunk } => PathChoice::Hybrid {
-            share: host_share,
-            chunk: Bytes::new(chunk),
-        },
-    };
-    let topology = &with_path(topology, path);
     let case = &variant.columns.case;
+    let topology = &with_path(topology, choice_of(&case.path));
     let lowered = Options {
         products: case.products,
         ..lowering.options()

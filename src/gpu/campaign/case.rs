@@ -1,8 +1,10 @@
 //! One case.
 
-use super::{flags_name, library_name, mode_name, products_name, size};
+use super::{flags_name, library_name, mode_name, products_name};
 use crate::gpu::plan::{Flags, Library, Mode, Options, Path, Products};
 use crate::operator::{Operator, Shape};
+use crate::topology::paths::size;
+use crate::units::Bytes;
 
 /// What is performed and how.
 #[derive(Clone, Debug, PartialEq)]
@@ -38,13 +40,14 @@ impl Case {
     pub fn command(&self) -> String {
         let shape = match self.operator.shape {
             Shape::Gemm { m, n, k } => format!("-m {m} -n {n} -k {k}"),
-            Shape::Bytes(bytes) => format!("--bytes {}", size(bytes.get())),
+            Shape::Bytes(bytes) => format!("--bytes {}", size(bytes)),
         };
         let path = match self.path {
             Path::P2p => "p2p".to_owned(),
-            Path::Host { chunk } => format!("host --chunk {}", size(chunk)),
+            Path::Host { chunk } => format!("host --chunk {}", size(Bytes::new(chunk))),
             Path::Hybrid { host_share, chunk } => {
-                format!("hybrid --host-share {host_share} --chunk {}", size(chunk))
+                let chunk = size(Bytes::new(chunk));
+                format!("hybrid --host-share {host_share} --chunk {chunk}")
             }
         };
         let placement: Vec<String> = self.placement.iter().map(u32::to_string).collect();

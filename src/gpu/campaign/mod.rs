@@ -18,5 +18,5 @@ pub use perform::{
     Outcome, Prepared, Trial, lower_for, machine_topology, perform, prepare, rehearse,
 };
 pub use words::{
-    flags_name, library_name, mode_name, path_name, path_of, products_name, read_path, size,
+    choice_of, flags_name, library_name, mode_name, path_name, path_of, products_name, read_path,
 };

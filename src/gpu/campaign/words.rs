@@ -2,22 +2,11 @@
 
 use crate::gpu::plan::{Flags, Library, Mode, Path, Products};
 use crate::topology::paths::{PathChoice, PathError};
+use crate::units::Bytes;
 
 /// `p2p`, `host:CHUNK` or `hybrid:SHARE:CHUNK`, for tables; [`read_path`] reads it.
 pub fn path_name(path: &Path) -> String {
-    match path {
-        Path::P2p => "p2p".to_owned(),
-        Path::Host { chunk } => format!("host:{}", size(*chunk)),
-        Path::Hybrid { host_share, chunk } => format!("hybrid:{host_share}:{}", size(*chunk)),
-    }
-}
-
-/// Bytes in the largest unit that gives a whole number: `2MiB`, `1000B`.
-pub fn size(bytes: u64) -> String {
-    const UNITS: [&str; 4] = ["GiB", "MiB", "KiB", "B"];
-    let fits = |i: &usize| bytes.is_multiple_of(1 << (10 * (3 - i)));
-    let unit = (0..4).find(fits).filter(|_| bytes > 0).unwrap_or(3);
-    format!("{}{}", bytes >> (10 * (3 - unit)), UNITS[unit])
+    choice_of(path).to_string()
 }
 
 /// The path that [`path_name`] names, by the rules of [`PathChoice`].
@@ -36,6 +25,20 @@ pub fn path_of(choice: PathChoice) -> Path {
         PathChoice::Hybrid { share, chunk } => Path::Hybrid {
             host_share: share,
             chunk: chunk.get(),
+        },
+    }
+}
+
+/// The path that GPUs perform as a machine's, the inverse of [`path_of`].
+pub fn choice_of(path: &Path) -> PathChoice {
+    match *path {
+        Path::P2p => PathChoice::Routes,
+        Path::Host { chunk } => PathChoice::Host {
+            chunk: Bytes::new(chunk),
+        },
+        Path::Hybrid { host_share, chunk } => PathChoice::Hybrid {
+            share: host_share,
+            chunk: Bytes::new(chunk),
         },
     }
 }
@@ -78,6 +81,7 @@ pub const fn flags_name(flags: Flags) -> &'static str {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::topology::paths::size;
 
     #[test]
     fn paths_are_written_in_usual_units_and_read_back() {
@@ -93,7 +97,7 @@ mod tests {
             }
         }
         assert_eq!(path_name(&Path::Host { chunk: 2 << 20 }), "host:2MiB");
-        assert_eq!(size(0), "0B");
+        assert_eq!(size(Bytes::ZERO), "0B");
         let wrong = [
             "",
             "host",

@@ -18,12 +18,11 @@ use std::str::FromStr;
 pub use subject::{Reference, Subject};
 
 use crate::device::DType;
-use crate::gpu::campaign::{path_name, products_name, read_path};
+use crate::gpu::campaign::{choice_of, path_name, products_name, read_path};
 use crate::gpu::plan::{Path, Products};
 use crate::operator::{Kind, Operator, Shape};
 use crate::sim::LaunchMode;
 use crate::topology::paths::PathChoice;
-use crate::units::Bytes;
 
 /// A case without its strategy: rows of one group are measured in the same rounds.
 #[derive(Clone, Debug, PartialEq)]
@@ -56,16 +55,7 @@ impl Group {
 
     /// The path as the model chooses it.
     pub fn choice(&self) -> PathChoice {
-        match self.path {
-            Path::P2p => PathChoice::Routes,
-            Path::Host { chunk } => PathChoice::Host {
-                chunk: Bytes::new(chunk),
-            },
-            Path::Hybrid { host_share, chunk } => PathChoice::Hybrid {
-                share: host_share,
-                chunk: Bytes::new(chunk),
-            },
-        }
+        choice_of(&self.path)
     }
 
     /// Whether ranks share a GPU: what they exchange within it crosses no link.
