@@ -9,7 +9,7 @@
 //! of the same rounds, medians of them, with a bootstrap interval over rounds. Neither is asked where the
 //! denominator is less than [`LEAST`] of the product in one piece: there is nothing to hide.
 
-use super::overlap::{Hidden, ROUNDS, WIDEST, hidden};
+use super::overlap::{Hidden, by_family, hidden, is_claimed, predicted};
 use super::paired::{self, Paired};
 use super::{Entry, Group};
 use crate::calibrate::metrics::mean;
@@ -37,7 +37,8 @@ pub struct Kernel {
     /// Cases, and those whose efficiency is asked.
     pub cases: usize,
     pub asked: usize,
-    /// Those asked in [`ROUNDS`] rounds or more with an interval of at most [`WIDEST`].
+    /// Those asked in [`ROUNDS`](super::overlap::ROUNDS) rounds or more with an interval of at most
+    /// [`WIDEST`](super::overlap::WIDEST).
     pub claimed: usize,
     /// Median over the cases asked, measured and predicted, and the mean absolute difference between the
     /// two.
@@ -76,7 +77,6 @@ pub struct Kernels {
 /// Of groups that Duet's own kernels multiply and whose ranks have a GPU each.
 pub fn kernels(groups: &[Group<'_>], seed: u64) -> Kernels {
     let mut found = Kernels::default();
-    let mut families: Vec<(&str, Vec<Option<One>>)> = Vec::new();
     let own = |group: &&Group<'_>| group.is_headline() && group.key.products == Products::Own;
     let mut wanted: Vec<&Group<'_>> = groups.iter().filter(own).collect();
     // Tables are in the order of measuring, which is random.
@@ -85,21 +85,17 @@ pub fn kernels(groups: &[Group<'_>], seed: u64) -> Kernels {
         let (m, n, k) = operator.mnk().unwrap_or_default();
         (operator.kind.name(), n, k, m, group.key.to_string())
     });
-    for group in wanted {
-        found.fastest.extend(fastest(group, seed));
-        if group.reference(Reference::GemmOwn).is_none() {
-            continue;
-        }
-        for entry in &group.entries {
-            let one = one(group, entry, seed);
-            match families.iter_mut().find(|(name, _)| *name == entry.family) {
-                Some((_, all)) => all.push(one),
-                None => families.push((&entry.family, vec![one])),
-            }
-        }
-    }
-    let sums = families.into_iter();
-    found.strategies = sums.filter_map(|(name, all)| sum_up(name, &all)).collect();
+    found.fastest = (wanted.iter())
+        .filter_map(|group| fastest(group, seed))
+        .collect();
+    wanted.retain(|group| group.reference(Reference::GemmOwn).is_some());
+    let cases =
+        (wanted.iter()).flat_map(|group| group.entries.iter().map(move |entry| (group, entry)));
+    let ones = cases.map(|(group, entry)| (&*entry.family, one(group, entry, seed)));
+    let families = by_family(ones).into_iter();
+    found.strategies = families
+        .filter_map(|(name, all)| sum_up(name, &all))
+        .collect();
     found
 }
 
@@ -112,11 +108,10 @@ struct One {
 
 fn one(group: &Group<'_>, entry: &Entry<'_>, seed: u64) -> Option<One> {
     let efficiency = asked(group, entry, Reference::GemmOwn, seed)?;
-    let [low, high] = efficiency.interval;
     Some(One {
+        claimed: is_claimed(entry, &efficiency),
         efficiency,
-        claimed: entry.row.rounds >= ROUNDS && high - low <= WIDEST,
-        predicted: predicted(group, entry),
+        predicted: predicted(group, entry, Reference::GemmOwn),
     })
 }
 
@@ -129,13 +124,6 @@ fn asked(group: &Group<'_>, entry: &Entry<'_>, product: Reference, seed: u64) ->
         whole, efficiency, ..
     } = hidden(rows, seed)?;
     (whole >= LEAST * product.seconds).then_some(efficiency)
-}
-
-fn predicted(group: &Group<'_>, entry: &Entry<'_>) -> Option<f64> {
-    let of = |reference| group.reference(reference)?.simulated();
-    let (t, own) = (entry.simulated()?, of(Reference::GemmOwn)?);
-    let whole = of(Reference::SequentialCopies)? - own;
-    (whole > 0.0).then(|| 1.0 - (t - own) / whole)
 }
 
 fn sum_up(strategy: &str, all: &[Option<One>]) -> Option<Kernel> {
@@ -179,7 +167,7 @@ fn fastest(group: &Group<'_>, seed: u64) -> Option<Fastest> {
         sequential: group.reference(Reference::SequentialCopies)?.seconds,
         strategy: entry.strategy().to_owned(),
         seconds: entry.seconds,
-        predicted: kernel.and_then(|_| predicted(group, entry)),
+        predicted: kernel.and_then(|_| predicted(group, entry, Reference::GemmOwn)),
         kernel,
         ect: asked(group, entry, Reference::Gemm, seed),
         ratio: paired::ratio(&entry.row.samples, &best.row.samples)?,

@@ -47,22 +47,42 @@ pub struct Overlap {
 
 /// By strategy, of groups whose ranks have a GPU each.
 pub fn overlaps(groups: &[Group<'_>], seed: u64) -> Vec<Overlap> {
-    let mut families: Vec<(&str, Vec<One>)> = Vec::new();
-    for group in groups.iter().filter(|group| group.is_headline()) {
-        for entry in &group.entries {
-            let Some(one) = one(group, entry, seed) else {
-                continue;
-            };
-            match families.iter_mut().find(|(name, _)| *name == entry.family) {
-                Some((_, all)) => all.push(one),
-                None => families.push((&entry.family, vec![one])),
-            }
+    let headline = groups.iter().filter(|group| group.is_headline());
+    let cases = headline.flat_map(|group| group.entries.iter().map(move |entry| (group, entry)));
+    let ones = cases.filter_map(|(group, entry)| Some((&*entry.family, one(group, entry, seed)?)));
+    let families = by_family(ones).into_iter();
+    families
+        .filter_map(|(name, all)| sum_up(name, &all))
+        .collect()
+}
+
+/// What belongs to each strategy, its number of pieces aside, in the order in which these are met.
+pub(super) fn by_family<'a, T>(
+    cases: impl Iterator<Item = (&'a str, T)>,
+) -> Vec<(&'a str, Vec<T>)> {
+    let mut families: Vec<(&str, Vec<T>)> = Vec::new();
+    for (family, case) in cases {
+        match families.iter_mut().find(|(name, _)| *name == family) {
+            Some((_, all)) => all.push(case),
+            None => families.push((family, vec![case])),
         }
     }
     families
-        .into_iter()
-        .filter_map(|(name, all)| sum_up(name, &all))
-        .collect()
+}
+
+/// Whether a case's efficiency is claimed.
+pub(super) fn is_claimed(entry: &Entry<'_>, efficiency: &Paired) -> bool {
+    let [low, high] = efficiency.interval;
+    entry.row.rounds >= ROUNDS && high - low <= WIDEST
+}
+
+/// The efficiency that is simulated, against this product; `None` without one of the times, or where nothing
+/// is to be hidden.
+pub(super) fn predicted(group: &Group<'_>, entry: &Entry<'_>, product: Reference) -> Option<f64> {
+    let of = |reference| group.reference(reference)?.simulated();
+    let (t, product) = (entry.simulated()?, of(product)?);
+    let whole = of(Reference::SequentialCopies)? - product;
+    (whole > 0.0).then(|| 1.0 - (t - product) / whole)
 }
 
 fn one(group: &Group<'_>, entry: &Entry<'_>, seed: u64) -> Option<One> {
@@ -72,17 +92,11 @@ fn one(group: &Group<'_>, entry: &Entry<'_>, seed: u64) -> Option<One> {
     let Hidden {
         ect, efficiency, ..
     } = hidden(rows, seed)?;
-    let simulated = (entry.simulated(), gemm.simulated(), sequential.simulated());
-    let predicted = match simulated {
-        (Some(t), Some(g), Some(s)) if s > g => Some(1.0 - (t - g) / (s - g)),
-        _ => None,
-    };
-    let [low, high] = efficiency.interval;
     Some(One {
         ect,
-        claimed: entry.row.rounds >= ROUNDS && high - low <= WIDEST,
+        claimed: is_claimed(entry, &efficiency),
         efficiency,
-        predicted,
+        predicted: predicted(group, entry, Reference::Gemm),
         ratio: paired::ratio(rows[0], rows[1])?,
         predicted_ratio: entry.simulated().zip(gemm.simulated()).map(|(t, g)| t / g),
     })
