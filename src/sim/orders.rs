@@ -83,15 +83,12 @@ pub(super) fn expected(
     }
     let middle = middle(&times);
     let far = |time: f64| (time - middle).abs();
-    let (mut nearest, mut least) = (0, far(first.makespan));
-    for (at, &time) in (0..).zip(&times) {
-        if far(time) < least {
-            (nearest, least) = (at, far(time));
-        }
-    }
+    let nearest = (0..)
+        .zip(&times)
+        .min_by(|a, b| far(*a.1).total_cmp(&far(*b.1)));
     let timeline = match nearest {
-        0 => first,
-        at => engine(at, options.record)?.run()?,
+        Some((at, _)) if at > 0 => engine(at, options.record)?.run()?,
+        _ => first,
     };
     let factor = middle / timeline.makespan;
     Ok(timeline.stretched(factor))
@@ -126,6 +123,10 @@ impl Engine<'_> {
             Work::Collective(id) => Some(id),
             _ => None,
         };
+        // Only these race; most steps need no look at all others.
+        if collective(task).is_none() && self.whole_gemm(task).is_none() {
+            return false;
+        }
         // All members of a collective end at once.
         let end = |step: u32| match self.spans[step as usize].cause {
             Cause::Task(task) => match collective(task.index() as u32) {
@@ -134,14 +135,15 @@ impl Engine<'_> {
             },
             _ => None,
         };
-        let before = end(task);
+        let Some(before) = end(task) else {
+            return false;
+        };
         let others = (0..self.graph.tasks).filter(|&step| {
-            before.is_some()
-                && step != task
+            step != task
                 && self.costs.gpu(step) == gpu
                 && self.graph.waiting[step as usize] == 0
                 && self.spans[step as usize].start <= 0.0
-                && end(step) == before
+                && end(step) == Some(before)
         });
         let mut waits = None;
         for step in others {
