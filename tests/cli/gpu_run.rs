@@ -60,6 +60,7 @@ fn wrong_arguments_are_refused_before_any_gpu_is_asked_for() {
             "1 rank cannot be tested",
         ),
         ("gpu test --cases 0".to_owned(), 2, "--cases"),
+        ("gpu test --seconds 0".to_owned(), 2, "--seconds"),
     ];
     for (args, code, said) in cases {
         let (found, text) = failure(&args);

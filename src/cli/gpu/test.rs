@@ -1,7 +1,7 @@
 //! `duet gpu test`: random cases against reference products.
 
 use std::collections::BTreeMap;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use clap::Args;
 use serde_json::{Value, json};
@@ -52,6 +52,9 @@ pub struct TestArgs {
     /// Begin with the N-th case
     #[arg(long, value_name = "N", default_value = "1", value_parser = clap::value_parser!(u32).range(1..))]
     from: u32,
+    /// Begin no case after so many seconds
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
+    seconds: Option<u64>,
     #[command(flatten)]
     gpus: UseArgs,
     #[command(flatten)]
@@ -77,6 +80,8 @@ struct Report {
     spots: u64,
     /// Why it ended early.
     stopped: Option<GpuError>,
+    /// Number of the case that was too late.
+    late: Option<usize>,
 }
 
 pub fn run(args: &TestArgs) -> Result<(), Failure> {
@@ -111,6 +116,7 @@ pub fn run(args: &TestArgs) -> Result<(), Failure> {
         shake: true,
         repeats: args.repeat,
     };
+    let (begun, time) = (Instant::now(), args.seconds.map(Duration::from_secs));
     let progress = Progress::new(args.cases as usize, "testing");
     let mut report = Report::default();
     let limit = args.gpus.limit()
@@ -119,7 +125,11 @@ pub fn run(args: &TestArgs) -> Result<(), Failure> {
             .saturating_add(args.repeat / 100)
             .saturating_add(2))
         + std::time::Duration::from_secs(u64::from(ASIDE));
-    for case in cases.iter().skip(args.from as usize - 1) {
+    for (at, case) in cases.iter().enumerate().skip(args.from as usize - 1) {
+        if time.is_some_and(|time| begun.elapsed() > time) {
+            report.late = Some(at + 1);
+            break;
+        }
         watchdog.step(case.command(), limit);
         match perform(&machine, &topology, sms, case, &trial) {
             Ok(Outcome::Skipped(reason)) => {
@@ -239,6 +249,9 @@ impl Report {
             "\n{} passed, {} failed, {} skipped; {} elements compared with float64 on the host; seed {}\n",
             total.passed, total.failed, total.skipped, self.spots, args.seed
         ));
+        if let Some(late) = self.late {
+            text.push_str(&format!("the time ended before case {late}\n"));
+        }
         for (command, error) in &self.failures {
             text.push_str(&format!(
                 "\n{} {command}\n  {}\n",
@@ -284,6 +297,7 @@ impl Report {
             "groups": groups.collect::<Vec<_>>(),
             "failures": failures.map(|(command, error)| json!({ "command": command, "error": error })).collect::<Vec<_>>(),
             "skips": skips.map(|(reason, count)| json!({ "reason": reason, "count": count })).collect::<Vec<_>>(),
+            "late": self.late,
             "stopped_because": self.stopped.as_ref().map(ToString::to_string),
         })
     }
