@@ -45,6 +45,8 @@ pub(super) struct Work {
     pub loads: Vec<Vec<usize>>,
     /// The rows of which group of which product, and those before, are there.
     pub reached: Option<(usize, usize)>,
+    /// Of which step in another stream this place tells.
+    pub tells: Option<usize>,
 }
 
 impl Work {
@@ -57,6 +59,7 @@ impl Work {
             gates: Vec::new(),
             loads: Vec::new(),
             reached: None,
+            tells: None,
         }
     }
 }
@@ -83,6 +86,20 @@ impl Emitter {
     ) -> usize {
         let waits = self.await_all(stream, needs);
         self.append(Work::new(stream, task, Some(what), waits))
+    }
+
+    /// Appends a place in a stream that tells of the end of a step of another.
+    pub(super) fn tell(&mut self, stream: StreamId, task: TaskId, of: usize) -> usize {
+        let waits = self.await_all(stream, &[Need::event(of)]);
+        let mut work = Work::new(stream, task, None, waits);
+        work.tells = Some(of);
+        self.append(work)
+    }
+
+    /// What was done when a step has ended: its own work, or what it tells of.
+    pub(super) fn done(&self, step: usize) -> &Work {
+        let work = &self.works[step];
+        work.tells.map_or(work, |of| &self.works[of])
     }
 
     /// Appends a product whose groups, of these tasks, await the `gates` of each inside the kernel, and those of

@@ -161,7 +161,7 @@ impl Lowering<'_> {
     /// Whether a step writes rows of an area and nothing else.
     fn writes(&self, step: usize, area: &Area) -> bool {
         let size = self.schedule.operator.dtype.size();
-        let work = &self.out.works[step];
+        let work = self.out.done(step);
         let to = match (&work.what, work.reached) {
             (
                 Some(

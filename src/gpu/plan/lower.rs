@@ -8,7 +8,7 @@ use super::emit::{Emitter, Need};
 use super::error::LowerError;
 use super::gated::Open;
 use super::lanes::{Lanes, Staged};
-use super::options::{Options, Path};
+use super::options::{Flags, Options, Path};
 use super::performed::{loads, stores};
 use super::streams::{Streams, few_lanes};
 use super::transfer::{Rings, Transfer};
@@ -212,6 +212,9 @@ impl<'a> Lowering<'a> {
                         to: self.layout.area(&to),
                         mover,
                         needs: &needs,
+                        told: self.staged(id, options).is_some()
+                            && options.flags != Flags::Event
+                            && !self.share,
                         element: self.schedule.operator.dtype.size(),
                     };
                     let (streams, rings) = (&mut self.streams, &mut self.rings);

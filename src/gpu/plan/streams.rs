@@ -2,7 +2,8 @@
 //!
 //! The compute lanes (lane 0) of the ranks of one GPU are one stream; every other lane of every
 //! rank is a stream of its own, and a transfer through the host takes one more at its far end
-//! (two, if another part of it goes straight). A GPU serves a limited number of streams
+//! (two, if another part of it goes straight), and beside Duet's own products one that says when it is there, as
+//! writing a flag between two copies would hold the second up. A GPU serves a limited number of streams
 //! independently; where virtual ranks need more, lanes **share**: equally numbered lanes of one
 //! GPU's ranks are one stream, and so is all that leaves one GPU for the host beside its lanes, or
 //! enters it (one link carries that anyway).
@@ -20,6 +21,8 @@ use crate::schedule::{Lane, Mover, Rank, Schedule, Work};
 pub(super) enum End {
     Out,
     In,
+    /// Where what has entered is told.
+    Told,
 }
 
 #[derive(Copy, Clone, Debug, PartialEq, Eq, Hash)]
@@ -93,6 +96,7 @@ impl<'a> Streams<'a> {
         let end = |end| match end {
             End::Out => "to host",
             End::In => "from host",
+            End::Told => "has come",
         };
         match key {
             Key::Compute(_) => named(Lane(0)),

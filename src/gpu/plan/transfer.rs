@@ -75,6 +75,8 @@ pub(super) struct Transfer<'a> {
     pub to: Area,
     pub mover: Mover,
     pub needs: &'a [Need],
+    /// Whether a stream of its own tells of what has come through the host.
+    pub told: bool,
     /// Bytes of an element.
     pub element: u64,
 }
@@ -132,12 +134,17 @@ impl Transfer<'_> {
             // The lane's own stream serves the end on its GPU unless the straight part is in it.
             let (g, lane) = (self.gpu, self.lane);
             let mut stream = |end, here: Gpu| match straight == 0 && here == g {
-                true => streams.lane(g, lane.0, lane.1),
-                false => streams.host(end, here, lane),
+                true if end != End::Told => streams.lane(g, lane.0, lane.1),
+                _ => streams.host(end, here, lane),
             };
             let leave = stream(End::Out, self.from.gpu);
             let enter = stream(End::In, self.to.gpu);
-            ends.extend(self.through_host(out, rings, (leave, enter), straight, chunk));
+            let told = self.told.then(|| stream(End::Told, self.to.gpu));
+            let entered = self.through_host(out, rings, (leave, enter), straight, chunk);
+            ends.extend(entered.map(|step| match told {
+                Some(told) => out.tell(told, self.task, step),
+                None => step,
+            }));
         }
         Some(ends)
     }
