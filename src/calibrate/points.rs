@@ -156,10 +156,12 @@ fn unknown(row: &Row, error: &TopologyError) -> Diagnostic {
         TopologyError::Unknown { .. } => {
             Diagnostic::from_words(span, "no such topology", &error.to_string())
         }
-        TopologyError::Unreadable { .. } => {
-            Diagnostic::new(span, error.to_string(), "no such file")
-                .help("give the file with `-t FILE`; rows then name it by its `name:`")
-        }
+        TopologyError::Unreadable { path, reason } => Diagnostic::new(
+            span,
+            format!("cannot read the topology `{path}`: {reason}"),
+            "no such file",
+        )
+        .help("give the file with `-t FILE`; rows then name it by its `name:`"),
         TopologyError::Set { text, words } => Diagnostic::new(
             span,
             format!("`{text}` of this row does not fit the machine"),

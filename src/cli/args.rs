@@ -3,7 +3,7 @@
 use clap::builder::PossibleValuesParser;
 use clap::{Args, ValueEnum};
 
-use super::error::Failure;
+use super::error::{Failure, remedied};
 use crate::device::DType;
 use crate::experiment::{default_dtype, lacking};
 use crate::operator::models::{self, Layer};
@@ -142,7 +142,7 @@ impl OperatorArgs {
         topology: &Topology,
         virtual_ranks: bool,
     ) -> Result<Operator, Failure> {
-        let wrong = |error: OperatorError| Failure::input(&error);
+        let wrong = |error: OperatorError| Failure::input(&remedied(&error.to_string()));
         let kind: Option<Kind> = self
             .op
             .as_deref()

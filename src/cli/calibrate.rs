@@ -12,7 +12,7 @@ use serde_json::Value;
 
 use super::error::Failure;
 use super::gpu::{Watchdog, enter};
-use super::output::{Format, OutputArgs, read_text, write_file};
+use super::output::{Format, OutputArgs, folder_of, read_text, write_file};
 use crate::calibrate::machine::book::Book;
 use crate::calibrate::machine::difference::{Difference, compare};
 use crate::calibrate::machine::doubts;
@@ -224,16 +224,25 @@ fn measure(args: &CalibrateArgs, out: &Path) -> Result<(), Failure> {
         Some(file) => gemms(file)?,
         None => Vec::new(),
     };
-    let active = enter()?;
-    let watchdog = Watchdog::new("starting the driver", STEP_LIMIT);
-    let session = Session::open(active, args.gpus)?;
-    let info = info(&session)?;
-    let base = base(args, &info)?;
-    let machine = describe(&info, out);
+    let shapes = shapes(&args.shapes)?;
+    let named = args.base.as_deref().map(device::load).transpose();
+    let named = named.map_err(|error| Failure::input(&error))?;
     let raw = args
         .raw
         .clone()
         .unwrap_or_else(|| out.with_extension("csv"));
+    for file in [out, &raw] {
+        folder_of(file)?;
+    }
+    let active = enter()?;
+    let watchdog = Watchdog::new("starting the driver", STEP_LIMIT);
+    let session = Session::open(active, args.gpus)?;
+    let info = info(&session)?;
+    let base = match named {
+        Some(base) => base,
+        None => base(&info)?,
+    };
+    let machine = describe(&info, out);
     let file = File::create(&raw).map_err(|error| {
         Failure::Input(format!(
             "error: cannot write `{}`: {error}\n  help: name a file in a folder that exists and is writable",
@@ -247,7 +256,7 @@ fn measure(args: &CalibrateArgs, out: &Path) -> Result<(), Failure> {
             .seconds
             .unwrap_or(Duration::from_secs_f64(BUDGET[usize::from(args.quick)])),
         only: args.only.clone(),
-        shapes: shapes(&args.shapes)?,
+        shapes,
         listed,
         collective: base.library.sms,
     };
@@ -305,17 +314,15 @@ fn save(
     Ok(refused)
 }
 
-/// The profile to start from.
-fn base(args: &CalibrateArgs, info: &Info) -> Result<Device, Failure> {
+/// The profile to start from, by the GPU's name.
+fn base(info: &Info) -> Result<Device, Failure> {
     let model = info
         .gpus
         .first()
         .map_or("", |gpu| gpu.attributes.name.as_str());
-    let by_name = || PROFILES.iter().find(|(part, _)| model.contains(part));
-    let name = match (&args.base, by_name()) {
-        (Some(name), _) => name.as_str(),
-        (None, Some((_, profile))) => profile,
-        (None, None) => {
+    let name = match PROFILES.iter().find(|(part, _)| model.contains(part)) {
+        Some((_, profile)) => profile,
+        None => {
             return Err(Failure::Usage(format!(
                 "error: no profile is known for `{model}`\n  help: say which one is nearest, e.g. `--base h100-sxm` (`duet gpus` lists them)"
             )));

@@ -53,6 +53,14 @@ impl Failure {
     }
 }
 
+/// The house form of errors in words, `what is wrong: remedy`, on two lines.
+pub fn remedied(words: &str) -> String {
+    match words.split_once(": ") {
+        Some((wrong, remedy)) => format!("{wrong}\n  help: {remedy}"),
+        None => words.to_owned(),
+    }
+}
+
 impl From<GpuError> for Failure {
     fn from(error: GpuError) -> Self {
         Self::Gpu(format!("error: {error}"))

@@ -149,6 +149,25 @@ pub fn read_text(path: &Path, most: u64) -> Result<String, Failure> {
     Ok(text.to_owned())
 }
 
+/// Refuses a file that cannot be written later since its folder is missing.
+///
+/// # Errors
+/// [`Failure::Input`].
+pub fn folder_of(file: &Path) -> Result<(), Failure> {
+    let folder = match file.parent() {
+        Some(folder) if !folder.as_os_str().is_empty() => folder,
+        _ => return Ok(()),
+    };
+    match folder.is_dir() {
+        true => Ok(()),
+        false => Err(Failure::Input(format!(
+            "error: cannot write `{}`: there is no folder `{}`\n  help: create it, or name a file in a folder that exists",
+            file.display(),
+            folder.display()
+        ))),
+    }
+}
+
 /// Writes a file by way of a temporary one beside it, so that no reader sees half of it.
 ///
 /// # Errors

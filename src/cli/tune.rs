@@ -1,11 +1,13 @@
 //! `duet tune`: the fastest setting for shapes, by simulation and measurement.
 
+mod cores;
+
 use std::collections::BTreeMap;
 use std::fmt::Write;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use clap::{Args, ValueEnum};
+use clap::Args;
 use serde_json::json;
 
 use super::args::DEFAULT_TOPOLOGY;
@@ -31,11 +33,10 @@ use crate::tune::{
 };
 use crate::validate::cases::{CasesError, Selection, groups};
 use crate::validate::key::Group;
+use cores::{Cores, tiles_of};
 
 /// What a group takes on the GPUs at most, beside its samples.
 const ASIDE: Duration = Duration::from_secs(600);
-/// Shared memory of a block, where no GPU is asked: that of an H200 and of an A100 \[bytes\].
-const SHARED: [u32; 2] = [232_448, 166_912];
 
 #[derive(Args, Debug)]
 pub struct TuneArgs {
@@ -83,15 +84,6 @@ pub struct TuneArgs {
     gpus: UseArgs,
     #[command(flatten)]
     output: OutputArgs,
-}
-
-/// Tensor cores that kernels are written for.
-#[derive(Copy, Clone, Debug, PartialEq, Eq, ValueEnum)]
-enum Cores {
-    /// Hopper.
-    Sm90,
-    /// From Ampere on.
-    Sm80,
 }
 
 fn read_shape(text: &str) -> Result<Group, String> {
@@ -199,20 +191,6 @@ fn ranked(
         tried: Vec::new(),
     };
     (tuned, shortlist(&ranking, args.best as usize))
-}
-
-/// The tiles of a machine that is not there.
-fn tiles_of(topology: &Topology, cores: Option<Cores>) -> Vec<Tile> {
-    let name = topology.device(0).name.to_ascii_lowercase();
-    let is = |names: &[&str]| names.iter().any(|part| name.contains(part));
-    match cores {
-        Some(Cores::Sm90) => Tile::of(Family::Sm90, SHARED[0]),
-        Some(Cores::Sm80) => Tile::of(Family::Sm80, SHARED[1]),
-        None if is(&["h100", "h200", "h800", "h20"]) => Tile::of(Family::Sm90, SHARED[0]),
-        // Neither has the tensor cores.
-        None if is(&["mi300", "v100"]) => Vec::new(),
-        None => Tile::of(Family::Sm80, SHARED[1]),
-    }
 }
 
 /// The simulator's order alone.

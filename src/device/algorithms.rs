@@ -25,18 +25,19 @@
 //!     chosen: { 4096x4096: 192:1 8192:2 }
 //! ```
 
+mod rates;
+
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use super::gemm::library::{ALIGNED, Algorithm, Choices, Library, Rates};
+use super::gemm::library::{ALIGNED, Algorithm, Choices, Library};
 use super::measured::{MAX_EXTENT, MAX_TILE, pair};
-use super::section::Section;
+use super::section::{Section, filled, once, words};
 use super::{DType, Device};
 use crate::input::yaml::Node;
-use crate::input::{Diagnostics, Fields};
-use crate::units::{Bytes, BytesPerSecond, Seconds};
+use crate::input::{Diagnostic, Diagnostics, Fields};
+use rates::{factor, read_rates};
 
-/// Largest factor, and the inverse of the least.
-const MOST: f64 = 20.0;
 /// Most parts that k is split into.
 const MOST_PARTS: u32 = 1024;
 /// Most rows or columns of a cluster.
@@ -58,15 +59,21 @@ pub(super) fn read(node: &Node, device: &mut Device, found: &mut Diagnostics) ->
     let dtype = DType::ALL[dtype?.choice("dtype", &DType::ALL.map(DType::name), found)?];
     let rates = read_rates(rates?, found)?;
     let mut others = Vec::new();
+    let mut seen = BTreeSet::new();
     if let Some(node) = unaligned {
         for (key, value) in Section::of("unaligned", node, found)?.entries {
             let align = bytes(key, key.word("an alignment", found)?, found)?;
+            once(&mut seen, align, key, found)?;
             others.push((align, read_rates(value, found)?));
         }
     }
     let mut algorithms = Vec::new();
+    let mut seen = BTreeSet::new();
+    let name = |a: &Algorithm| (a.tile, a.split, a.cluster, a.align);
     for (key, value) in Section::of("tiles", tiles?, found)?.entries {
-        algorithms.push(algorithm(key, value, found)?);
+        let own = algorithm(key, value, found)?;
+        once(&mut seen, name(&own), key, found)?;
+        algorithms.push(own);
     }
     if algorithms.is_empty() || algorithms.len() > MOST_TILES {
         let message = format!("{} tiles", algorithms.len());
@@ -74,8 +81,10 @@ pub(super) fn read(node: &Node, device: &mut Device, found: &mut Diagnostics) ->
         return None;
     }
     if let Some(node) = work {
+        let mut seen = BTreeSet::new();
         for (key, value) in Section::of("work", node, found)?.entries {
             let own = algorithm(key, value, found)?;
+            once(&mut seen, name(&own), key, found)?;
             let like = |a: &&mut Algorithm| {
                 (a.tile, a.cluster, a.align) == (own.tile, own.cluster, own.align)
             };
@@ -107,7 +116,7 @@ pub(super) fn read(node: &Node, device: &mut Device, found: &mut Diagnostics) ->
     Some(())
 }
 
-/// A number of SMs; as many as there are, or more, are left by no collective and never looked up.
+/// A number of SMs.
 fn left(node: &Node, found: &mut Diagnostics) -> Option<u32> {
     let text = node.word("a number of SMs", found)?;
     let number = text.parse::<u32>().ok();
@@ -122,76 +131,23 @@ fn left(node: &Node, found: &mut Diagnostics) -> Option<u32> {
 /// Columns with what is taken for their rows.
 fn choices(node: &Node, tiles: usize, found: &mut Diagnostics) -> Option<Vec<Choices>> {
     let mut all = Vec::new();
-    for (key, value) in Section::of("chosen", node, found)?.entries {
-        let (k, n) = pair(key, "a column (k x n)", MAX_EXTENT, found)?;
+    let mut seen = BTreeSet::new();
+    let columns = Section::of("chosen", node, found)?.entries;
+    filled(
+        node,
+        "chosen",
+        columns,
+        "{ 4096x4096: 192:0 8192:1 }",
+        found,
+    )?;
+    for (key, value) in columns {
+        let column = pair(key, "a column (k x n)", MAX_EXTENT, found)?;
+        once(&mut seen, column, key, found)?;
+        let (k, n) = column;
         let rows = rows(value, tiles, found)?;
         all.push(Choices { n, k, rows });
     }
     Some(all)
-}
-
-fn read_rates(node: &Node, found: &mut Diagnostics) -> Option<Rates> {
-    let mut fields = Fields::of(node, "rates of GEMM kernels", found)?;
-    let mut part = |key| {
-        let node = fields.need(key, "0.95", found)?;
-        factor(node, node.word(key, found)?, found)
-    };
-    let (arithmetic, memory, overhead) = (part("arithmetic"), part("memory"), part("overhead"));
-    let load: Option<BytesPerSecond> = positive(&mut fields, "load", "110 GB/s", found, |r| {
-        BytesPerSecond::get(*r)
-    });
-    let epilogue: Option<Seconds> = fields
-        .need("epilogue", "2.5 us", found)
-        .and_then(|node| node.parse("epilogue", found));
-    let partials = positive(&mut fields, "partials", "2.4 TB/s", found, |r| {
-        BytesPerSecond::get(*r)
-    });
-    let latency: Option<Seconds> = fields.parse("latency", found);
-    let cached: Option<Bytes> = fields.parse("cached", found);
-    let reduction: Option<Seconds> = fields.parse("reduction", found);
-    fields.finish(found);
-    Some(Rates {
-        arithmetic: arithmetic?,
-        memory: memory?,
-        overhead: overhead?,
-        load: load?,
-        epilogue: epilogue?,
-        partials: partials?,
-        latency: latency.unwrap_or_default(),
-        cached: cached.map_or(0.0, Bytes::as_f64),
-        reduction: reduction.unwrap_or_default(),
-    })
-}
-
-/// A rate of at least one byte a second.
-fn positive<'n>(
-    fields: &mut Fields<'n>,
-    key: &'static str,
-    example: &str,
-    found: &mut Diagnostics,
-    get: impl Fn(&BytesPerSecond) -> f64,
-) -> Option<BytesPerSecond> {
-    let node = fields.need(key, example, found)?;
-    let rate: BytesPerSecond = node.parse(key, found)?;
-    if !(1.0..f64::INFINITY).contains(&get(&rate)) {
-        found.push(node.wrong(
-            format!("`{key}` cannot be {rate}"),
-            "expected a finite rate of at least 1 byte a second",
-        ));
-        return None;
-    }
-    Some(rate)
-}
-
-/// A factor near 1, or a mistake pushed.
-fn factor(node: &Node, text: &str, found: &mut Diagnostics) -> Option<f64> {
-    let number = text.parse::<f64>().ok();
-    let number = number.filter(|number| (1.0 / MOST..=MOST).contains(number));
-    if number.is_none() {
-        let label = format!("expected a number from {} to {MOST}", 1.0 / MOST);
-        found.push(node.wrong(format!("`{text}` is no factor"), label));
-    }
-    number
 }
 
 /// `64x128/4: 0.98`.
@@ -256,22 +212,30 @@ fn bytes(node: &Node, text: &str, found: &mut Diagnostics) -> Option<u32> {
 /// `192:0 512:2`.
 fn rows(node: &Node, tiles: usize, found: &mut Diagnostics) -> Option<Vec<(u64, u16)>> {
     let mut all: Vec<(u64, u16)> = Vec::new();
-    for word in node.word("choices", found)?.split_whitespace() {
-        let entry = word.split_once(':').and_then(|(most, place)| {
+    for (place, word) in words(node, node.word("choices", found)?) {
+        let entry = word.split_once(':').and_then(|(most, tile)| {
             let most = most.parse::<u64>().ok()?;
-            let place = place.parse::<u16>().ok()?;
+            let tile = tile.parse::<u16>().ok()?;
             let after = all.last().is_none_or(|(before, _)| *before < most);
-            let known = usize::from(place) < tiles && (1..=MAX_EXTENT).contains(&most);
-            (after && known).then_some((most, place))
+            let known = usize::from(tile) < tiles && (1..=MAX_EXTENT).contains(&most);
+            (after && known).then_some((most, tile))
         });
         let Some(entry) = entry else {
             let label =
                 format!("expected growing numbers of rows, each with a place below {tiles}");
-            let mistake = node.wrong(format!("`{word}` is no choice"), label);
+            let mistake = Diagnostic::new(place, format!("`{word}` is no choice"), label);
             found.push(mistake.help("write e.g. `192:0 512:2`"));
             return None;
         };
         all.push(entry);
+    }
+    if all.is_empty() {
+        let mistake = node.wrong(
+            "a column without choices",
+            "expected numbers of rows and places",
+        );
+        found.push(mistake.help("write e.g. `192:0 512:2`, or leave the column out"));
+        return None;
     }
     Some(all)
 }

@@ -19,7 +19,9 @@
 //!
 //! Between sizes it is linear in log s, beyond them constant.
 
-use super::section::Section;
+use std::collections::BTreeSet;
+
+use super::section::{Section, once};
 use super::{Device, Library};
 use crate::input::yaml::{Node, Value};
 use crate::input::{Diagnostics, Fields};
@@ -91,8 +93,10 @@ pub(super) fn read(section: &Section<'_>, found: &mut Diagnostics) -> Option<Mea
             );
             return None;
         };
+        let mut seen = BTreeSet::new();
         for (size, time) in entries {
             let bytes: Bytes = size.parse("a size", found)?;
+            once(&mut seen, bytes, size, found)?;
             let measured: Seconds = time.parse("a time", found)?;
             if bytes == Bytes::ZERO || measured.get() <= launch {
                 let message = format!("{bytes} in {measured} leaves nothing to measure");
@@ -139,7 +143,6 @@ pub(super) fn correct(device: &mut Device, measured: Measured) {
             .partial_cmp(&(b.0, b.1))
             .unwrap_or(std::cmp::Ordering::Equal)
     });
-    points.dedup_by(|a, b| (a.0, a.1) == (b.0, b.1));
     for (place, bytes, time) in points {
         let rounds = if COLLECTIVES[place] == "all-reduce" {
             2.0
@@ -209,6 +212,10 @@ mod tests {
             (
                 "{ ranks: 2, link: { kind: a, bandwidth: 1 GB/s, latency: 0 us }, all-gathre: { 4 KiB: 9 us } }",
                 "did you mean `all-gather`?",
+            ),
+            (
+                "{ ranks: 2, link: { kind: a, bandwidth: 1 GB/s, latency: 0 us }, all-gather: { 4 KiB: 9 us, 4096 B: 8 us } }",
+                "error: `4096 B` is given twice",
             ),
             (
                 "{ ranks: 2, link: { kind: a, bandwidth: 1 GB/s, latency: 0 us }, all-gather: 9 us }",

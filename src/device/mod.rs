@@ -12,6 +12,7 @@ mod ideal;
 mod measured;
 mod numbers;
 mod parse;
+mod plausible;
 mod scatter;
 mod section;
 mod shipped;

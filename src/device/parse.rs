@@ -23,7 +23,7 @@ use std::path::Path;
 use super::fields::{MAPS, optional, slots};
 use super::section::{Section, entry_of, map_of};
 use super::shipped::{PROFILES, names};
-use super::{DType, Device, collectives, gemm, ideal, measured as gemms, source};
+use super::{DType, Device, collectives, gemm, ideal, measured as gemms, plausible, source};
 use crate::input::yaml::{self, Node};
 use crate::input::{Diagnostics, Fields, decode, did_you_mean, read_file};
 use crate::units::FlopsPerSecond;
@@ -114,12 +114,13 @@ pub fn read(node: &Node, found: &mut Diagnostics) -> Option<Device> {
         }
     }
     top.finish(found);
+    let mut times = Vec::new();
     device.peak.clear();
     for section in &sections {
         match section.name {
             "compute" => peaks(section, &mut device, found),
             "gemm" => {
-                gemms::read(section, &mut device, found);
+                times = gemms::read(section, &mut device, found);
                 stated(section, &mut device);
             }
             "library" => {
@@ -170,6 +171,9 @@ pub fn read(node: &Node, found: &mut Diagnostics) -> Option<Device> {
     for section in &sections {
         section.finish(&known, found);
         source::check(section, found);
+    }
+    if found.is_empty() {
+        plausible::check(&device, &sections, &times, found);
     }
     if found.is_empty() {
         gemm::correct(&mut device);

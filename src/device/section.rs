@@ -1,7 +1,9 @@
 //! A section of a profile: a map of numbers by name.
 
+use std::collections::BTreeSet;
+
 use crate::input::yaml::{Node, Value};
-use crate::input::{Diagnostics, did_you_mean};
+use crate::input::{Diagnostics, Span, did_you_mean};
 
 /// A section's entries.
 pub(super) struct Section<'n> {
@@ -90,4 +92,58 @@ pub(super) fn map_of<'n>(
             &[]
         }
     }
+}
+
+/// The words of a scalar, each with its place; the scalar's where the file does not write it as it is
+/// read.
+pub(super) fn words<'n>(node: &'n Node, text: &'n str) -> impl Iterator<Item = (Span, &'n str)> {
+    let quote = match node.span.len().checked_sub(text.len()) {
+        Some(0) => Some(0),
+        Some(2) => Some(1),
+        _ => None,
+    };
+    let mut from = 0;
+    text.split_whitespace().map(move |word| {
+        let at = from + text[from..].find(word).unwrap_or(0);
+        from = at + word.len();
+        let inside = quote.map(|quote| node.span.start + quote + at);
+        let span = inside.map_or_else(|| node.span.clone(), |start| start..start + word.len());
+        (span, word)
+    })
+}
+
+/// Notes what a key names; a mistake pushed where an earlier key of the map names the same, in whatever
+/// spelling.
+pub(super) fn once<T: Ord>(
+    seen: &mut BTreeSet<T>,
+    value: T,
+    key: &Node,
+    found: &mut Diagnostics,
+) -> Option<()> {
+    if seen.insert(value) {
+        return Some(());
+    }
+    let text = key.text().unwrap_or("");
+    let mistake = key.wrong(
+        format!("`{text}` is given twice"),
+        "an earlier key is the same, spelled differently",
+    );
+    found.push(mistake.help("remove one of them"));
+    None
+}
+
+/// Refuses what is empty.
+pub(super) fn filled<T>(
+    node: &Node,
+    name: &str,
+    entries: &[T],
+    example: &str,
+    found: &mut Diagnostics,
+) -> Option<()> {
+    if !entries.is_empty() {
+        return Some(());
+    }
+    let mistake = node.wrong(format!("`{name}` is empty"), "expected at least one entry");
+    found.push(mistake.help(format!("write e.g. `{name}: {example}`")));
+    None
 }

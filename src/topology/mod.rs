@@ -39,7 +39,9 @@ pub enum TopologyError {
     #[error("`{name}` is not a topology: {remedy}")]
     Unknown { name: String, remedy: String },
     /// The file cannot be read.
-    #[error("cannot read the topology `{path}`: {reason}")]
+    #[error(
+        "cannot read the topology `{path}`: {reason}\n  help: name a file that can be read, or a built-in topology; `duet topology list` shows them"
+    )]
     Unreadable { path: String, reason: String },
     /// The file has mistakes; all are rendered.
     #[error("{0}")]

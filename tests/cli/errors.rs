@@ -258,3 +258,40 @@ fn what_is_in_doubt_is_known_of_calibrations_only() {
     );
     refused(2, "calibrate --doubts h200-pair --count 0", &["--count"]);
 }
+
+#[test]
+fn what_is_wrong_comes_with_a_remedy_of_its_own() {
+    let indivisible = "error: m = 513 cannot be divided among 2 ranks\n  help: use a multiple of 2, such as 512\n";
+    let missing = "error: cannot read the topology `./none.yaml`: No such file or directory (os error 2)\n  help: name a file that can be read, or a built-in topology; `duet topology list` shows them\n";
+    for (args, wanted) in [
+        ("-t h200-pair -m 513 -n 512 -k 512", indivisible),
+        ("-t ./none.yaml -m 512 -n 512 -k 512", missing),
+    ] {
+        let found = failure(&format!("simulate --op ag-gemm {args}"));
+        assert_eq!(found, (3, wanted.to_owned()));
+    }
+}
+
+#[test]
+fn a_calibration_reads_its_options_before_any_gpu() {
+    let folder = "no/such/folder";
+    let missing = format!(
+        "error: cannot write `{folder}/box.yaml`: there is no folder `{folder}`\n  help: create it, or name a file in a folder that exists\n"
+    );
+    let found = failure(&format!("calibrate --out {folder}/box.yaml"));
+    assert_eq!(found, (3, missing));
+    let found = failure("calibrate --out box.yaml --base h201");
+    assert_eq!(found.0, 3);
+    assert!(
+        found
+            .1
+            .starts_with("error: `h201` is not a GPU profile: did you mean `h20`?"),
+        "{}",
+        found.1
+    );
+    refused(
+        3,
+        "calibrate --out box.yaml --shapes ./none.yaml",
+        &["none.yaml"],
+    );
+}

@@ -7,7 +7,7 @@ use clap::Args;
 
 use super::trace;
 use crate::cli::error::Failure;
-use crate::cli::output::{Format, OutputArgs, write_file};
+use crate::cli::output::{Format, OutputArgs, folder_of, write_file};
 use crate::cli::predict::ModelArgs;
 use crate::cli::products;
 use crate::cli::progress::Progress;
@@ -250,22 +250,6 @@ fn read(path: &Path) -> Result<Vec<Row>, Failure> {
         true => Err(Failure::Input(format!(
             "error: `{}` measures nothing: it has a header and no rows\n  help: give a table that `duet validate EXPERIMENT --out FILE` wrote",
             path.display()
-        ))),
-    }
-}
-
-/// Refuses a file that cannot be written later since its folder is missing.
-fn folder_of(file: &Path) -> Result<(), Failure> {
-    let folder = match file.parent() {
-        Some(folder) if !folder.as_os_str().is_empty() => folder,
-        _ => return Ok(()),
-    };
-    match folder.is_dir() {
-        true => Ok(()),
-        false => Err(Failure::Input(format!(
-            "error: cannot write `{}`: there is no folder `{}`\n  help: create it, or name a file in a folder that exists",
-            file.display(),
-            folder.display()
         ))),
     }
 }

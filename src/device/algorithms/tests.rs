@@ -116,6 +116,31 @@ fn mistakes_have_place_and_remedy() {
         ),
         ("arithmetic: 0.95, ", "", "`arithmetic` is missing"),
         ("load: 110 GB/s", "load: 0 GB/s", "at least 1 byte a second"),
+        (
+            "8192:1\n",
+            "8192:1\n      04096x4096: 8192:1\n",
+            "error: `04096x4096` is given twice",
+        ),
+        (
+            "64x64/4: 1.02",
+            "064x64: 1.02",
+            "error: `064x64` is given twice",
+        ),
+        (
+            "\n      4096x4096: 192:0 512:2 8192:1",
+            " {}",
+            "error: `chosen` is empty",
+        ),
+        (
+            "192:0 512:2 8192:1",
+            "\"\"",
+            "error: a column without choices",
+        ),
+        (
+            "    chosen:",
+            "    beside: { sms: 132, chosen: { 4096x4096: 256:1 } }\n    chosen:",
+            "error: a collective leaves 132 SMs",
+        ),
         ("4096x4096:", "4096:", "`4096` is not a column (k x n)"),
         (
             "    chosen:",
