@@ -17,7 +17,7 @@ use crate::calibrate::machine::book::Book;
 use crate::calibrate::machine::difference::{Difference, compare};
 use crate::calibrate::machine::doubts;
 use crate::calibrate::machine::file::{Machine, text};
-use crate::calibrate::machine::recorded::{self, Further, RefitError};
+use crate::calibrate::machine::recorded::{self, Further, RefitError, Samples};
 use crate::calibrate::machine::{self, Options, SECTIONS};
 use crate::device::{self, Device};
 use crate::gpu::Session;
@@ -200,10 +200,16 @@ fn refit(args: &CalibrateArgs, old: &Path, raw: &Path) -> Result<(), Failure> {
         others: &others,
     };
     let text = recorded::refit(&old, topology.device(0), &samples, further).map_err(|error| {
-        let file = raw.display();
-        Failure::Input(match error {
-            RefitError::Sample { .. } => format!("error: {file}:{error}"),
-            _ => format!("error: `{file}`: {error}"),
+        Failure::Input(match &error {
+            RefitError::Sample { of, .. } => {
+                let file = match *of {
+                    Samples::Own => Some(raw),
+                    Samples::Told => args.choices.as_deref(),
+                    Samples::Other(at) => args.other.get(at).map(PathBuf::as_path),
+                };
+                format!("error: {}:{error}", file.unwrap_or(raw).display())
+            }
+            _ => format!("error: `{}`: {error}", raw.display()),
         })
     })?;
     args.output.write(text.as_bytes())

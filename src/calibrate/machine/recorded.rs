@@ -13,7 +13,7 @@ use super::estimate::{Estimate, median};
 use super::file::{self, MARK, algorithms, table};
 use super::joined::joined;
 use super::kernels::{Choices, fit_with};
-use super::told::{chosen, column, listed, told};
+use super::told::{column, listed, told};
 use super::unseen;
 use crate::device::Device;
 
@@ -25,6 +25,8 @@ pub enum RefitError {
         "{line}:{column}: `{text}` is no {what}\n  help: give the file of raw samples that the calibration wrote, unchanged"
     )]
     Sample {
+        /// Whose samples.
+        of: Samples,
         line: usize,
         column: usize,
         text: String,
@@ -32,7 +34,7 @@ pub enum RefitError {
     },
     /// Fewer GEMMs than the calibration has.
     #[error(
-        "{found} GEMMs are among the samples, and the calibration has {needed}\n  help: give the raw samples of this calibration, all of them"
+        "{found} GEMMs are among the samples, and the calibration has {needed}\n  help: give the raw samples of this calibration, all of them, and those of other machines that it is from with `--other`"
     )]
     Few { found: usize, needed: usize },
     /// No GEMM was recorded.
@@ -45,6 +47,38 @@ pub enum RefitError {
         "the calibration does not say which algorithms the library takes\n  help: calibrate anew; `algorithms:` of another machine do not hold"
     )]
     Unlisted,
+}
+
+/// Which file samples are of.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub enum Samples {
+    Own,
+    /// [`Further::told`].
+    Told,
+    /// One of [`Further::others`].
+    Other(usize),
+}
+
+impl RefitError {
+    /// The same of another file.
+    fn in_(self, file: Samples) -> Self {
+        match self {
+            Self::Sample {
+                line,
+                column,
+                text,
+                what,
+                ..
+            } => Self::Sample {
+                of: file,
+                line,
+                column,
+                text,
+                what,
+            },
+            other => other,
+        }
+    }
 }
 
 /// Times that a GEMM can take \[us\].
@@ -85,6 +119,7 @@ pub fn products(raw: &str, section: &str, choices: &Choices) -> Result<Vec<Produ
         };
         // Where a piece of the line begins, counted from 1.
         let wrong = |piece: &str, what| RefitError::Sample {
+            of: Samples::Own,
             line: line + 1,
             column: piece.as_ptr() as usize - text.as_ptr() as usize + 1,
             text: piece.chars().take(40).collect(),
@@ -153,15 +188,18 @@ pub fn refit(
 ) -> Result<String, RefitError> {
     let old = device.gemm_library.as_deref().ok_or(RefitError::Unlisted)?;
     let (mut choices, mut beside) = listed(old);
-    choices.extend(chosen(raw));
-    choices.extend(chosen(told));
-    let newer = [raw, told].map(|samples| self::told(samples).1);
-    for newer in newer.into_iter().filter(|b| !b.choices.is_empty()) {
-        beside = newer;
+    for (samples, of) in [(raw, Samples::Own), (told, Samples::Told)] {
+        let (newer, fewer) = self::told(samples).map_err(|error| error.in_(of))?;
+        choices.extend(newer);
+        if !fewer.choices.is_empty() {
+            beside = fewer;
+        }
     }
     let mut products = self::products(raw, "gemm", &choices)?;
-    for other in others {
-        products = joined(products, self::products(other, "gemm", &choices)?);
+    for (at, other) in others.iter().enumerate() {
+        let other = self::products(other, "gemm", &choices);
+        let other = other.map_err(|error| error.in_(Samples::Other(at)))?;
+        products = joined(products, other);
     }
     let (found, needed) = (products.len(), device.gemm_table.len());
     if found < needed {

@@ -3,19 +3,26 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::kernels::{Beside, Choices, Kernel, MOST_PARTS};
+use super::recorded::{RefitError, Samples};
 use super::shapes::asked_once;
 use crate::device::gemm::library::{self, Library};
+
+/// Largest extent of a column, and of a tile or a cluster.
+const LARGEST: u64 = 1 << 32;
+const WIDEST: u32 = 4096;
 
 /// `k4096n1024`.
 pub(super) fn column(text: &str) -> Option<(u64, u64)> {
     let (k, n) = text.strip_prefix('k')?.split_once('n')?;
-    Some((k.parse().ok()?, n.parse().ok()?))
+    let extent = |text: &str| text.parse().ok().filter(|x| (1..=LARGEST).contains(x));
+    Some((extent(k)?, extent(n)?))
 }
 
 /// `128×256`.
 fn pair(text: &str) -> Option<(u32, u32)> {
     let (one, two) = text.split_once('×')?;
-    Some((one.parse().ok()?, two.parse().ok()?))
+    let extent = |text: &str| text.parse().ok().filter(|x| (1..=WIDEST).contains(x));
+    Some((extent(one)?, extent(two)?))
 }
 
 /// The kernel of an algorithm in words, `tile 16×64; stages of 64; k in 4 parts; clusters of 1×2`.
@@ -44,51 +51,80 @@ struct Told {
 }
 
 /// What raw samples say of the library's choices on all SMs.
-pub(super) fn chosen(raw: &str) -> Choices {
-    told(raw).0
+///
+/// # Errors
+/// [`RefitError::Sample`].
+#[cfg(test)]
+pub(super) fn chosen(raw: &str) -> Result<Choices, RefitError> {
+    told(raw).map(|told| told.0)
 }
 
-/// What raw samples say of the library's choices, and of those beside collectives: each column's algorithm from how many rows on, for the
-/// rows that were asked for. What the section `choices` says goes before what `gemm` said in earlier
-/// calibrations.
-pub(super) fn told(raw: &str) -> (Choices, Beside) {
-    let mut left = 0;
+/// What raw samples say of the library's choices, and of those beside collectives: each column's algorithm from
+/// how many rows on, for the rows that were asked for. What the section `choices` says goes before what `gemm`
+/// said in earlier calibrations.
+///
+/// # Errors
+/// [`RefitError::Sample`].
+pub(super) fn told(raw: &str) -> Result<(Choices, Beside), RefitError> {
+    let mut left = None;
     let mut fewer: BTreeMap<(u64, u64), Told> = BTreeMap::new();
     let mut rows: Vec<u64> = Vec::new();
     let mut places: BTreeMap<u64, Option<Kernel>> = BTreeMap::new();
     let mut told: BTreeMap<(u64, u64), Told> = BTreeMap::new();
     let mut earlier: BTreeMap<(u64, u64), Told> = BTreeMap::new();
-    for line in raw.lines() {
+    for (at, line) in raw.lines().enumerate() {
+        // Where a piece of the line begins, counted from 1.
+        let wrong = |piece: &str, what| RefitError::Sample {
+            of: Samples::Own,
+            line: at + 1,
+            column: piece.as_ptr() as usize - line.as_ptr() as usize + 1,
+            text: piece.chars().take(40).collect(),
+            what,
+        };
         let mut cells = line.split(',');
         let (section, case, x) = (cells.next(), cells.next(), cells.next());
         let (Some(section), Some(case)) = (section, case) else {
             continue;
         };
         let Some(x) = x.and_then(|x| x.parse::<u64>().ok()) else {
+            if section == "choices" {
+                return Err(wrong(x.unwrap_or(case), "whole number"));
+            }
             continue;
         };
-        let samples = cells.nth(1).unwrap_or_default().split(' ');
-        let numbers = || samples.clone().filter_map(|m| m.parse::<u64>().ok());
+        let text = cells.nth(1).unwrap_or_default();
+        let samples = text.split(' ');
+        let numbers = || -> Result<Vec<u64>, RefitError> {
+            let number = |m: &str| m.parse().ok().filter(|m| (1..=LARGEST).contains(m));
+            let all = samples.clone();
+            all.map(|m| number(m).ok_or_else(|| wrong(m, "number of rows")))
+                .collect()
+        };
         let (word, rest) = case.split_once(' ').unwrap_or((case, ""));
         match (section, word) {
-            ("choices", "rows") if rest.is_empty() => rows.extend(numbers()),
+            ("choices", "rows") if rest.is_empty() => rows.extend(numbers()?),
             ("choices", "rows") => {
-                if let Some(at) = column(rest) {
-                    told.entry(at).or_default().further.extend(numbers());
-                }
+                let at = column(rest).ok_or_else(|| wrong(rest, "column, `k4096n1024`"))?;
+                told.entry(at).or_default().further.extend(numbers()?);
             }
             ("choices", "algorithm") => {
                 places.insert(x, kernel(rest));
             }
-            ("choices", "sms") => left = u32::try_from(x).unwrap_or(0),
+            ("choices", "sms") => {
+                left = u32::try_from(x).ok().filter(|left| *left > 0);
+                left.ok_or_else(|| wrong(text, "number of SMs"))?;
+            }
             ("choices", "lt" | "beside") => {
-                let Some(at) = column(rest) else { continue };
+                let at = column(rest).ok_or_else(|| wrong(rest, "column, `k4096n1024`"))?;
                 let all = if word == "lt" { &mut told } else { &mut fewer };
-                let starts = samples.filter_map(|start| {
+                let of = |start: &str| {
                     let (m, place) = start.split_once(':')?;
                     let kernel = places.get(&place.parse().ok()?)?;
                     Some((m.parse().ok()?, *kernel))
-                });
+                };
+                let what = "choice, rows and the place of an algorithm above, `512:3`";
+                let starts = samples.map(|start| of(start).ok_or_else(|| wrong(start, what)));
+                let starts: Vec<(u64, Option<Kernel>)> = starts.collect::<Result<_, _>>()?;
                 all.entry(at).or_default().starts.extend(starts);
             }
             ("gemm", "lt") => {
@@ -130,14 +166,12 @@ pub(super) fn told(raw: &str) -> (Choices, Beside) {
             into.insert(*at, of(own, rows.iter().chain(more).copied().collect()));
         }
     }
-    let sms = left;
-    (
-        choices,
-        Beside {
-            sms,
-            choices: beside,
-        },
-    )
+    let sms = left.unwrap_or(0);
+    let choices_beside = Beside {
+        sms,
+        choices: beside,
+    };
+    Ok((choices, choices_beside))
 }
 
 /// The choices of a profile's list, and those beside collectives.
@@ -215,20 +249,20 @@ choices,lt k512n256,2,rows:place,16:0 48:1
 choices,sms,108,sms,108
 choices,beside k512n256,2,rows:place,16:1 40:0
 ";
-        let after = chosen(&format!("{raw}{later}"));
+        let after = chosen(&format!("{raw}{later}")).unwrap();
         let rows: Vec<(u64, u32)> = after[&(512, 256)]
             .iter()
             .map(|(m, kernel)| (*m, kernel.tile.0))
             .collect();
         assert_eq!(rows, [(16, 16), (32, 16), (40, 16), (48, 64)]);
-        let (whole, beside) = told(&format!("{raw}{later}"));
+        let (whole, beside) = told(&format!("{raw}{later}")).unwrap();
         assert_eq!((whole, beside.sms), (after, 108));
         let rows: Vec<(u64, u32)> = beside.choices[&(512, 256)]
             .iter()
             .map(|(m, kernel)| (*m, kernel.tile.0))
             .collect();
         assert_eq!(rows, [(16, 64), (32, 64), (40, 16), (48, 16)]);
-        let all = chosen(raw);
+        let all = chosen(raw).unwrap();
         let [(column, rows)] = &all.into_iter().collect::<Vec<_>>()[..] else {
             panic!()
         };

@@ -192,7 +192,7 @@ mod tests {
         let mut device = Device::clone(found.device(0));
         device.gemm_table.clear();
         device.gemm_library = None;
-        let choices = chosen(SAMPLES);
+        let choices = chosen(SAMPLES).unwrap();
         let launch = device.costs.lane.get() + device.costs.kernel_start.get();
         let products = products(SAMPLES, "gemm", &choices).unwrap();
         (device, choices, launch, products)

@@ -54,6 +54,7 @@ pub(super) fn gemms(file: &Path) -> Result<Vec<[u64; 3]>, Failure> {
         let some = extents.iter().all(|x| (1..=LONGEST).contains(x));
         some.then_some(extents)
     };
+    let text = text.trim_start_matches('\u{feff}');
     let lines = (1..).zip(text.lines()).filter(|(_, line)| !line.is_empty());
     let all = lines.map(|(at, line)| {
         of(line).ok_or_else(|| {
