@@ -14,6 +14,8 @@ mod lists;
 mod output;
 #[path = "cli/plan.rs"]
 mod plan;
+#[path = "cli/refit.rs"]
+mod refit;
 #[path = "cli/results.rs"]
 mod results;
 #[path = "cli/tune.rs"]

@@ -2,6 +2,7 @@
 //! or compare two calibrations.
 
 mod lists;
+mod refit;
 
 use std::fs::File;
 use std::path::{Path, PathBuf};
@@ -12,12 +13,11 @@ use serde_json::Value;
 
 use super::error::Failure;
 use super::gpu::{Watchdog, enter};
-use super::output::{Format, OutputArgs, folder_of, read_text, write_file};
+use super::output::{Format, OutputArgs, folder_of, write_file};
 use crate::calibrate::machine::book::Book;
 use crate::calibrate::machine::difference::{Difference, compare};
 use crate::calibrate::machine::doubts;
 use crate::calibrate::machine::file::{Machine, text};
-use crate::calibrate::machine::recorded::{self, Further, RefitError, Samples};
 use crate::calibrate::machine::{self, Options, SECTIONS};
 use crate::device::{self, Device};
 use crate::gpu::Session;
@@ -27,6 +27,7 @@ use crate::report::grid::Grid;
 use crate::report::list::List;
 use crate::topology;
 use lists::{gemms, list, shapes};
+use refit::refit;
 
 /// Largest file of samples or numbers that is read \[bytes\].
 const LARGEST: u64 = 64 << 20;
@@ -149,28 +150,6 @@ fn as_path(file: &Path) -> String {
     }
 }
 
-/// Columns of raw samples: section, case, x, unit, samples.
-const COLUMNS: usize = 5;
-
-/// Raw samples, of which some are of this section and all lines are whole.
-fn of_section(file: &Path, section: &str) -> Result<String, Failure> {
-    let text = read_text(file, LARGEST)?;
-    let name = file.display();
-    if let Some(line) = (text.lines()).position(|line| line.split(',').count() != COLUMNS) {
-        return Err(Failure::Input(format!(
-            "error: {name}:{}:1: this is no line of raw samples, which have {COLUMNS} columns\n  help: give the file that `duet calibrate --raw` wrote, whole and unchanged",
-            line + 1
-        )));
-    }
-    let of = |line: &str| line.split(',').next() == Some(section);
-    match text.lines().any(of) {
-        true => Ok(text),
-        false => Err(Failure::Input(format!(
-            "error: no sample of `{name}` is of the section `{section}`\n  help: give what `duet calibrate --only {section} --raw FILE` wrote"
-        ))),
-    }
-}
-
 /// The name of a shipped topology, or of a file.
 fn known(file: &Path) -> String {
     match topology::names()
@@ -180,39 +159,6 @@ fn known(file: &Path) -> String {
         Some(shipped) => (*shipped).to_owned(),
         None => as_path(file),
     }
-}
-
-/// Fits recorded GEMMs anew.
-fn refit(args: &CalibrateArgs, old: &Path, raw: &Path) -> Result<(), Failure> {
-    let name = known(old);
-    let topology = topology::load(&name, &[]).map_err(|error| Failure::input(&error))?;
-    let old = topology::text(&name).map_err(|error| Failure::input(&error))?;
-    let samples = read_text(raw, LARGEST)?;
-    let told = match &args.choices {
-        Some(file) => of_section(file, "choices")?,
-        None => String::new(),
-    };
-    let others = args.other.iter().map(|file| of_section(file, "gemm"));
-    let others = others.collect::<Result<Vec<_>, _>>()?;
-    let others: Vec<&str> = others.iter().map(String::as_str).collect();
-    let further = Further {
-        told: &told,
-        others: &others,
-    };
-    let text = recorded::refit(&old, topology.device(0), &samples, further).map_err(|error| {
-        Failure::Input(match &error {
-            RefitError::Sample { of, .. } => {
-                let file = match *of {
-                    Samples::Own => Some(raw),
-                    Samples::Told => args.choices.as_deref(),
-                    Samples::Other(at) => args.other.get(at).map(PathBuf::as_path),
-                };
-                format!("error: {}:{error}", file.unwrap_or(raw).display())
-            }
-            _ => format!("error: `{}`: {error}", raw.display()),
-        })
-    })?;
-    args.output.write(text.as_bytes())
 }
 
 fn measure(args: &CalibrateArgs, out: &Path) -> Result<(), Failure> {

@@ -116,4 +116,21 @@ mod tests {
             ]
         );
     }
+
+    #[test]
+    fn a_cluster_is_of_blocks_there_are() {
+        let calibrated = include_str!("../../topologies/h200-pair-calibrated.yaml");
+        let cluster = "cluster: 4";
+        assert_eq!(calibrated.matches(cluster).count(), 1);
+        let text = calibrated.replacen(cluster, "cluster: 64", 1);
+        let error = crate::topology::of_text(&text, "box.yaml", "".as_ref());
+        let error = error.unwrap_err().to_string();
+        for words in [
+            "error: 64 blocks of a collective begin together\n    --> box.yaml:2582:14\n",
+            "^ expected at most all of them, 24\n",
+            "\n   = help: write a smaller `cluster`, or the right number of `blocks`",
+        ] {
+            assert!(error.contains(words), "{error}");
+        }
+    }
 }

@@ -66,8 +66,20 @@ pub fn load(name_or_path: &str, sets: &[String]) -> Result<Topology, TopologyErr
             name_or_path.to_owned(),
         ),
     };
+    read(&text, &file, base, sets)
+}
+
+/// The topology that `text` says, as if it were that of `file`; GPU profiles are looked for in `base`.
+///
+/// # Errors
+/// [`TopologyError::Invalid`].
+pub fn of_text(text: &str, file: &str, base: &Path) -> Result<Topology, TopologyError> {
+    read(text, file, base, &[])
+}
+
+fn read(text: &str, file: &str, base: &Path, sets: &[String]) -> Result<Topology, TopologyError> {
     let resolve = |node: &Node, found: &mut Diagnostics| profile::resolve(node, base, found);
-    parse(&text, &file, sets, &resolve)
+    parse(text, file, sets, &resolve)
 }
 
 /// The text of a topology's file, unchecked.

@@ -17,7 +17,7 @@ pub mod route;
 mod set;
 pub mod sketch;
 
-pub use embed::{load, names, text};
+pub use embed::{load, names, of_text, text};
 pub use read::{ResolveGpu, parse};
 
 use std::sync::Arc;

@@ -165,36 +165,6 @@ fn checking_goes_on_after_a_broken_file() {
 }
 
 #[test]
-fn raw_samples_of_a_refit_are_whole_and_of_their_section() {
-    let folder = "experiments/calibration/measured/2026-11-30-h200";
-    let refit = format!(
-        "calibrate --refit {folder}-pair-fourth.yaml --raw {folder}-pair-fourth.csv --out /dev/null"
-    );
-    let torn = std::env::temp_dir().join(format!("duet-torn-{}.csv", std::process::id()));
-    std::fs::write(&torn, "section,case,x,unit,samples\nchoices,algorithm ").unwrap();
-    let name = torn.display();
-    for option in ["--choices", "--other"] {
-        refused(
-            3,
-            &format!("{refit} {option} {name}"),
-            &[
-                &format!("error: {name}:2:1: this is no line of raw samples, which have 5 columns"),
-                "help: give the file that `duet calibrate --raw` wrote, whole and unchanged",
-            ],
-        );
-    }
-    std::fs::remove_file(&torn).unwrap();
-    refused(
-        3,
-        &format!("{refit} --other {folder}-choices.csv"),
-        &[
-            "is of the section `gemm`",
-            "help: give what `duet calibrate --only gemm --raw FILE` wrote",
-        ],
-    );
-}
-
-#[test]
 fn rows_are_brought_over_direct_paths_only() {
     let shape = "--op ag-gemm -m 2048 -n 8192 -k 16384 --strategy fusion-alltoall:mover=loader";
     for way in [

@@ -81,6 +81,12 @@ impl RefitError {
     }
 }
 
+/// Where a piece of a line begins, in characters from 1.
+pub(super) fn column_of(line: &str, piece: &str) -> usize {
+    let before = piece.as_ptr() as usize - line.as_ptr() as usize;
+    1 + line.get(..before).unwrap_or(line).chars().count()
+}
+
 /// Times that a GEMM can take \[us\].
 const LEAST: f64 = 0.1;
 const MOST: f64 = 1e8;
@@ -117,11 +123,10 @@ pub fn products(raw: &str, section: &str, choices: &Choices) -> Result<Vec<Produ
         let (Some((k, n)), Some(_gpu)) = (words.next().and_then(column), words.next()) else {
             continue;
         };
-        // Where a piece of the line begins, counted from 1.
         let wrong = |piece: &str, what| RefitError::Sample {
             of: Samples::Own,
             line: line + 1,
-            column: piece.as_ptr() as usize - text.as_ptr() as usize + 1,
+            column: column_of(text, piece),
             text: piece.chars().take(40).collect(),
             what,
         };

@@ -3,13 +3,15 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::kernels::{Beside, Choices, Kernel, MOST_PARTS};
-use super::recorded::{RefitError, Samples};
+use super::recorded::{RefitError, Samples, column_of};
 use super::shapes::asked_once;
 use crate::device::gemm::library::{self, Library};
 
 /// Largest extent of a column, and of a tile or a cluster.
 const LARGEST: u64 = 1 << 32;
 const WIDEST: u32 = 4096;
+/// What is wrong of an algorithm in words.
+const ALGORITHM: &str = "extent of a tile or cluster, nor a number of parts";
 
 /// `k4096n1024`.
 pub(super) fn column(text: &str) -> Option<(u64, u64)> {
@@ -25,20 +27,29 @@ fn pair(text: &str) -> Option<(u32, u32)> {
     Some((extent(one)?, extent(two)?))
 }
 
-/// The kernel of an algorithm in words, `tile 16×64; stages of 64; k in 4 parts; clusters of 1×2`.
-fn kernel(words: &str) -> Option<Kernel> {
+/// The kernel of an algorithm in words, `tile 16×64; stages of 64; k in 4 parts; clusters of 1×2`; the wrong
+/// piece where an extent cannot be.
+fn kernel(words: &str) -> Result<Option<Kernel>, &str> {
     let part = |begin: &str| {
         let found = words.split("; ").find_map(|part| part.strip_prefix(begin));
         found.map(|rest| rest.split(' ').next().unwrap_or(rest))
     };
-    Some(Kernel {
-        tile: pair(part("tile ")?)?,
-        split: part("k in ").map_or(Some(1), |parts| {
-            let parts = parts.parse().ok();
-            parts.filter(|parts| *parts <= MOST_PARTS)
-        })?,
-        cluster: part("clusters of ").and_then(pair).unwrap_or((1, 1)),
-    })
+    let extents = |begin: &str| match part(begin) {
+        Some(text) if text.contains('×') => pair(text).map(Some).ok_or(text),
+        _ => Ok(None),
+    };
+    let (tile, cluster) = (extents("tile ")?, extents("clusters of ")?);
+    let split = match part("k in ") {
+        Some(zero @ "0") => return Err(zero),
+        Some(parts) => parts.parse().ok().filter(|parts| *parts <= MOST_PARTS),
+        None => Some(1),
+    };
+    let both = |(tile, split)| Kernel {
+        tile,
+        split,
+        cluster: cluster.unwrap_or((1, 1)),
+    };
+    Ok(tile.zip(split).map(both))
 }
 
 /// A column's algorithms as samples tell them.
@@ -73,11 +84,10 @@ pub(super) fn told(raw: &str) -> Result<(Choices, Beside), RefitError> {
     let mut told: BTreeMap<(u64, u64), Told> = BTreeMap::new();
     let mut earlier: BTreeMap<(u64, u64), Told> = BTreeMap::new();
     for (at, line) in raw.lines().enumerate() {
-        // Where a piece of the line begins, counted from 1.
         let wrong = |piece: &str, what| RefitError::Sample {
             of: Samples::Own,
             line: at + 1,
-            column: piece.as_ptr() as usize - line.as_ptr() as usize + 1,
+            column: column_of(line, piece),
             text: piece.chars().take(40).collect(),
             what,
         };
@@ -108,7 +118,7 @@ pub(super) fn told(raw: &str) -> Result<(Choices, Beside), RefitError> {
                 told.entry(at).or_default().further.extend(numbers()?);
             }
             ("choices", "algorithm") => {
-                places.insert(x, kernel(rest));
+                places.insert(x, kernel(rest).map_err(|piece| wrong(piece, ALGORITHM))?);
             }
             ("choices", "sms") => {
                 left = u32::try_from(x).ok().filter(|left| *left > 0);
@@ -131,7 +141,8 @@ pub(super) fn told(raw: &str) -> Result<(Choices, Beside), RefitError> {
                 let (at, words) = rest.split_once(' ').unwrap_or((rest, ""));
                 if let Some(at) = column(at) {
                     let told = earlier.entry(at).or_default();
-                    told.starts.insert(x, kernel(words));
+                    let kernel = kernel(words).map_err(|piece| wrong(piece, ALGORITHM))?;
+                    told.starts.insert(x, kernel);
                     told.further.push(x);
                 }
             }
@@ -213,13 +224,13 @@ mod tests {
             split: 4,
             cluster: (1, 2),
         };
-        assert_eq!(kernel(words), Some(wanted));
+        assert_eq!(kernel(words), Ok(Some(wanted)));
         let alone = Kernel {
             split: 1,
             cluster: (1, 1),
             ..wanted
         };
-        assert_eq!(kernel("tile 16×64; 4 stages of 64"), Some(alone));
+        assert_eq!(kernel("tile 16×64; 4 stages of 64"), Ok(Some(alone)));
         for bad in [
             "tile no. 700; stages of 64",
             "tile 16x64",
@@ -227,7 +238,15 @@ mod tests {
             "tile 16×64; k in 4294967295 parts",
             "",
         ] {
-            assert_eq!(kernel(bad), None, "{bad}");
+            assert_eq!(kernel(bad), Ok(None), "{bad}");
+        }
+        for (words, piece) in [
+            ("tile 0×64; stages of 64", "0×64"),
+            ("tile 64×8192", "64×8192"),
+            ("tile 64×64; clusters of 0×0", "0×0"),
+            ("tile 64×64; k in 0 parts", "0"),
+        ] {
+            assert_eq!(kernel(words), Err(piece));
         }
     }
 
