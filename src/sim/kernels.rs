@@ -5,26 +5,23 @@
 //! when SMs come free. A fused kernel keeps its SMs from its start to the end of its last task,
 //! while it waits for flags too; on real GPUs its blocks that found no SM begin when one comes free.
 //! A collective keeps them from each member's arrival.
-//!
-//! A tile group takes its share s of the fused kernel's time T, one group after another. But one
-//! tile takes a whole wave t, however few there are: with its flag seen at f and its share over at
-//! e, what a group wrote is there at max(e, f + t), while the next groups' tiles fill the SMs it
-//! leaves free. A kernel that never waits takes T; one that waits for its last flag, or whose
-//! groups wait for one another across GPUs (partial sums on a ring), pays t each time.
+
+mod fused;
+mod grants;
 
 use rustc_hash::FxHashMap;
 
-use super::blocks::{LATE, Late, Leaving};
-use super::cost::{Cost, Costs, On};
-use super::engine::{Engine, Event};
-use super::fluid::{FlowId, TIE};
+use super::blocks::{Late, Leaving};
+use super::cost::{Cost, On};
+use super::engine::Engine;
+use super::fluid::FlowId;
 use super::operands::Operands;
-use super::pool::{Pool, Request};
+use super::pool::Pool;
 use super::slabs::Slabs;
-use super::{SimError, Streams, Terms};
+use super::{SimError, Terms};
 use crate::device::gemm::GemmTime;
-use crate::schedule::{Compute, LaunchId, Mover, Schedule, TaskId, Work};
-use crate::timeline::{Cause, Counter, Sample};
+use crate::schedule::{Compute, Schedule, Work};
+use crate::timeline::{Counter, Sample};
 use crate::topology::Topology;
 
 /// A kernel that would take more SMs if there were any.
@@ -110,59 +107,6 @@ impl Kernels {
         self.held.get(&step).copied().or_else(beside).unwrap_or(0)
     }
 
-    /// A task of fused kernel `launch`, if it is of any, learns that its tiles may begin no earlier than
-    /// `at`, or get to its slab of k no earlier.
-    pub fn opens(&mut self, task: u32, launch: Option<LaunchId>, at: f64) {
-        let (Some(launch), Some(opened)) = (launch, self.opened.get_mut(task as usize)) else {
-            return;
-        };
-        let (_, whole, _) = &self.launches[launch.index()];
-        *opened = opened.max(at - self.slabs.of(task).before * whole.wave);
-    }
-
-    /// Tiles are taken up in order: those of `next` begin no earlier than those of `task`.
-    pub fn follows(&mut self, task: u32, next: u32) {
-        self.opened[next as usize] = self.opened[next as usize].max(self.opened[task as usize]);
-    }
-
-    /// When the last tile of a task of fused kernel `launch` ends whose share of the kernel's time
-    /// was over at `now`.
-    pub fn last_tile(&self, task: u32, launch: LaunchId, now: f64) -> f64 {
-        let (_, whole, _) = &self.launches[launch.index()];
-        now.max(self.opened[task as usize] + whole.wave)
-    }
-
-    /// The time of a wave of fused kernel `launch` [s].
-    pub fn wave(&self, launch: LaunchId) -> f64 {
-        let (_, whole, _) = &self.launches[launch.index()];
-        whole.wave
-    }
-
-    /// Whether all tiles of fused kernel `launch` are computed at once.
-    pub fn is_one_wave(&self, launch: LaunchId) -> bool {
-        let (_, whole, _) = &self.launches[launch.index()];
-        whole.wave >= (whole.seconds - whole.overhead) * (1.0 - TIE)
-    }
-
-    /// What so many products take of its time [s].
-    pub fn alone(&self, launch: LaunchId, products: f64) -> f64 {
-        let (_, whole, total) = &self.launches[launch.index()];
-        match *total > 0.0 {
-            true => (whole.seconds - whole.overhead) * products / total,
-            false => 0.0,
-        }
-    }
-
-    /// Products (m · n · k) of a wave of fused kernel `launch`.
-    pub fn of_wave(&self, launch: LaunchId) -> f64 {
-        let (_, whole, total) = &self.launches[launch.index()];
-        let time = whole.seconds - whole.overhead;
-        match time > 0.0 && whole.wave > 0.0 {
-            true => total * (whole.wave / time),
-            false => *total,
-        }
-    }
-
     /// Remembers the flow of a task that may grow, as its `holder`, which may be a fused kernel, does.
     pub fn flows(&mut self, task: u32, holder: u32, flow: FlowId) {
         if !self.held.is_empty() && self.held.contains_key(&holder) {
@@ -187,178 +131,8 @@ impl Kernels {
 }
 
 impl Engine<'_> {
-    /// How many SMs a task asks for: (want, all or nothing).
-    fn wanted(&self, task: u32, gpu: u32) -> Result<(u32, bool), SimError> {
-        let sms = self.costs.device(gpu).sms;
-        let (want, fixed) = match self.schedule.tasks[task as usize].work {
-            Work::Transfer {
-                mover: Mover::Sm { blocks },
-                ..
-            } => (u32::from(blocks.max(1)), true),
-            Work::Transfer { .. } => (Costs::local_sms(self.costs.device(gpu)), false),
-            Work::Collective(id) => {
-                let collective = &self.schedule.collectives[id.index()];
-                (self.costs.collective_sms(collective, gpu), true)
-            }
-            Work::Compute(id) => match self.schedule.computes[id.index()] {
-                // A margin left for others counts as contention.
-                Compute::Gemm { sms: limit, .. } if limit > 0 && self.options.terms.contention => {
-                    (u32::from(limit), false)
-                }
-                _ => (sms, false),
-            },
-        };
-        if let Some(shape) = self.whole_gemm(task) {
-            let want = want.min(sms);
-            let tiles = self.costs.gemm_tiles(gpu, shape, want)?;
-            return Ok((want.min(tiles), false));
-        }
-        if fixed && want > sms {
-            return Err(SimError::TooManySms {
-                task: self.schedule.describe(TaskId(task)),
-                want,
-                have: sms,
-                device: self.costs.device(gpu).name.clone(),
-            });
-        }
-        Ok((want.min(sms), fixed))
-    }
-
-    /// A kernel's conditions are met: take SMs or queue for them.
-    pub fn kernel_ready(&mut self, task: u32, now: f64) -> Result<(), SimError> {
-        let t = &self.schedule.tasks[task as usize];
-        if t.launch.is_some() {
-            return self.kernel_begins(task, now); // its fused kernel holds the SMs
-        }
-        if self.lets_first(task, now) {
-            return Ok(());
-        }
-        let gpu = self.costs.gpu(task);
-        let (want, fixed) = self.wanted(task, gpu)?;
-        if self.beside(task) {
-            self.kernels.beside.insert(task, want);
-            return self.kernel_begins(task, now);
-        }
-        let request = Request {
-            who: task,
-            want,
-            fixed,
-        };
-        match self.kernels.pools[gpu as usize].request(request) {
-            Some(got) => self.granted(task, got, now),
-            None => Ok(()),
-        }
-    }
-
-    /// A fused kernel's lane is free: take its SMs or queue for them.
-    pub fn launch_ready(&mut self, launch: u32, now: f64) -> Result<(), SimError> {
-        let (gpu, want) = self.launch_wants(launch);
-        let who = self.graph.launch_step(LaunchId(launch));
-        let request = Request {
-            who,
-            want,
-            fixed: false,
-        };
-        match self.kernels.pools[gpu as usize].request(request) {
-            Some(got) => self.granted(who, got, now),
-            None => Ok(()),
-        }
-    }
-
-    /// The GPU of a fused kernel, and the SMs that it asks for.
-    fn launch_wants(&self, launch: u32) -> (u32, u32) {
-        let l = &self.schedule.launches[launch as usize];
-        let gpu = self.schedule.placement[l.rank.0 as usize];
-        let sms = self.costs.device(gpu).sms;
-        let want = match l.sms {
-            limit if limit > 0 && self.options.terms.contention => u32::from(limit).min(sms),
-            _ => sms,
-        };
-        (gpu, want)
-    }
-
-    fn granted(&mut self, step: u32, got: u32, now: f64) -> Result<(), SimError> {
-        if self.options.streams == Streams::PerGpu && step & LATE != 0 {
-            return self.blocks_follow(step & !LATE, got, now);
-        }
-        self.kernels.held.insert(step, got);
-        if let Some(launch) = step.checked_sub(self.graph.tasks) {
-            let (gpu, want) = self.launch_wants(launch);
-            if self.options.streams == Streams::PerGpu && got < want {
-                let growing = Growing { task: step, want };
-                self.kernels.growing[gpu as usize].push(growing);
-            }
-            return self.launch_opens(launch, got, now);
-        }
-        let gpu = self.costs.gpu(step);
-        if let Work::Collective(id) = self.schedule.tasks[step as usize].work {
-            self.scatters(id, (gpu, got))?;
-        }
-        let (want, fixed) = self.wanted(step, gpu)?;
-        if self.whole_gemm(step).is_some() {
-            self.blocks_begin(step, (want, got), now)?;
-        } else if !fixed && got < want {
-            let growing = Growing { task: step, want };
-            self.kernels.growing[gpu as usize].push(growing);
-        }
-        self.kernel_begins(step, now)
-    }
-
-    /// The fused kernel has its SMs: its tiles may begin after the kernel's own start.
-    fn launch_opens(&mut self, launch: u32, got: u32, now: f64) -> Result<(), SimError> {
-        let l = &self.schedule.launches[launch as usize];
-        let gpu = self.schedule.placement[l.rank.0 as usize];
-        let tasks = std::mem::take(&mut self.kernels.launches[launch as usize].0);
-        let mut start = 0.0;
-        if self.options.terms.compute {
-            let whole = self.launch_time(&tasks, gpu, got)?;
-            let flops = |&t: &u32| {
-                let shape = self.costs.gemm_shape(t);
-                shape.map_or(0.0, |s| s.iter().map(|&d| d as f64).product())
-            };
-            let total: f64 = tasks.iter().map(flops).sum();
-            start = self.costs.launch_start(l, &whole);
-            for &task in &tasks {
-                let before = self.kernels.slabs.of(task).before * whole.wave;
-                let opened = &mut self.kernels.opened[task as usize];
-                *opened = (*opened - before).max(now + start);
-            }
-            self.kernels.launches[launch as usize] = (tasks, whole, total);
-        }
-        self.events.push(now + start, Event::Open(launch));
-        Ok(())
-    }
-
-    /// A fused kernel of these tasks on so many SMs, as one GEMM.
-    fn launch_time(&self, tasks: &[u32], gpu: u32, sms: u32) -> Result<GemmTime, SimError> {
-        let (slabs, apart) = (&self.kernels.slabs, (&self.graph.sums, &self.stores));
-        let Some(tiled) = self.costs.tiled(tasks, slabs, apart, (gpu, sms)) else {
-            return self.costs.launch_gemm(tasks, slabs, (gpu, sms));
-        };
-        let all = self.costs.device(gpu).sms;
-        let whole = self.costs.launch_gemm(tasks, slabs, (gpu, all))?;
-        Ok(whole.tiled(tiled.time, tiled.wave))
-    }
-
-    /// A fused kernel goes on with so many SMs.
-    fn launch_grows(&mut self, launch: u32, sms: u32) -> Result<(), SimError> {
-        let (gpu, _) = self.launch_wants(launch);
-        let tasks = std::mem::take(&mut self.kernels.launches[launch as usize].0);
-        if self.options.terms.compute {
-            self.kernels.launches[launch as usize].1 = self.launch_time(&tasks, gpu, sms)?;
-            for &task in &tasks {
-                if let Some(&flow) = self.kernels.flows.get(&task) {
-                    let bound = self.kernel_cost(task)?.bound;
-                    self.rebound(flow, bound);
-                }
-            }
-        }
-        self.kernels.launches[launch as usize].0 = tasks;
-        Ok(())
-    }
-
     /// A kernel has its SMs.
-    fn kernel_begins(&mut self, task: u32, now: f64) -> Result<(), SimError> {
+    pub(super) fn kernel_begins(&mut self, task: u32, now: f64) -> Result<(), SimError> {
         let t = &self.schedule.tasks[task as usize];
         match t.work {
             Work::Collective(id) => self.member_arrived(id, task, now),
@@ -433,75 +207,5 @@ impl Engine<'_> {
             }
             Work::Transfer { .. } => Ok(Cost::instant(0.0)),
         }
-    }
-
-    /// Gives back the SMs of an ended task (and of its fused kernel after its last task), and
-    /// hands them on. Says whether the task held any.
-    pub fn release_kernel(&mut self, task: u32, now: f64) -> Result<bool, SimError> {
-        if self.kernels.beside.remove(&task).is_some() {
-            return Ok(true);
-        }
-        if self.kernels.held.is_empty() {
-            return Ok(false);
-        }
-        self.kernels.flows.remove(&task);
-        let t = &self.schedule.tasks[task as usize];
-        let mut holder = task;
-        if let Some(launch) = t.launch {
-            let left = &mut self.graph.launch_left[launch.index()];
-            *left -= 1;
-            if *left > 0 {
-                return Ok(true);
-            }
-            holder = self.graph.launch_step(launch);
-        }
-        let Some(held) = self.kernels.held.remove(&holder) else {
-            return Ok(false);
-        };
-        let gpu = self.costs.gpu(task) as usize;
-        self.kernels.growing[gpu].retain(|growing| growing.task != holder);
-        self.blocks_done(task);
-        self.kernels.waves.remove(&task);
-        self.leaves_turns(task, now);
-        self.hand_on(task, held, now)?;
-        Ok(true)
-    }
-
-    /// Gives SMs of `task` to whoever waits for some.
-    pub(super) fn hand_on(&mut self, task: u32, sms: u32, now: f64) -> Result<(), SimError> {
-        let gpu = self.costs.gpu(task) as usize;
-        self.kernels.pools[gpu].release(sms);
-        while let Some((step, got)) = self.kernels.pools[gpu].next() {
-            if let Some(span) = self.spans.get_mut(step as usize) {
-                span.cause = Cause::Resource(TaskId(task));
-            }
-            self.granted(step, got, now)?;
-        }
-        self.grow(gpu)
-    }
-
-    /// Gives free SMs to running kernels that started on fewer than they asked for.
-    fn grow(&mut self, gpu: usize) -> Result<(), SimError> {
-        let mut growing = std::mem::take(&mut self.kernels.growing[gpu]);
-        for kernel in &growing {
-            let held = self.kernels.held(kernel.task);
-            let more = self.kernels.pools[gpu].take_free(kernel.want - held);
-            if more == 0 {
-                continue;
-            }
-            self.kernels.held.insert(kernel.task, held + more);
-            if let Some(launch) = kernel.task.checked_sub(self.graph.tasks) {
-                self.launch_grows(launch, held + more)?;
-            } else if let Some(&flow) = self.kernels.flows.get(&kernel.task) {
-                let bound = match self.schedule.tasks[kernel.task as usize].work {
-                    Work::Transfer { .. } => self.transfer_cost(kernel.task)?.bound,
-                    _ => self.kernel_cost(kernel.task)?.bound,
-                };
-                self.rebound(flow, bound);
-            }
-        }
-        growing.retain(|kernel| self.kernels.held(kernel.task) < kernel.want);
-        self.kernels.growing[gpu] = growing;
-        Ok(())
     }
 }
