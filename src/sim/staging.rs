@@ -8,13 +8,17 @@
 //! Where a path has slots ([`Path::slots`]), chunk i leaves only when chunk i − slots has reached the
 //! other end, and every hand-over of a chunk or a slot costs an event between the two GPUs.
 
+mod shares;
+mod told;
+
 use super::SimError;
 use super::cost::Cost;
 use super::engine::{Engine, EngineKind, Event, STRETCH};
-use crate::schedule::{Mover, Rank, Schedule, TaskId, Via, Work};
+use crate::schedule::{Mover, TaskId, Work};
 use crate::timeline::Cause;
-use crate::topology::paths::SLOTS;
-use crate::topology::{Leg, NodeId, Path, Topology};
+use crate::topology::{Leg, NodeId, Path};
+use shares::parts;
+pub(super) use shares::staged_bytes;
 
 /// Most chunks that one simulation moves, each leg counted.
 const MOST_CHUNKS: u64 = 1 << 21;
@@ -271,111 +275,4 @@ impl Engine<'_> {
         }
         Ok(())
     }
-
-    /// Whether transfers through the host follow one another as those beside Duet's own products do: one leaves
-    /// its GPU while the one before still enters the other, and queues of their own tell of them.
-    fn pipelined(&self) -> bool {
-        self.options.tiling.is_some() && self.host_only()
-    }
-
-    /// The next transfer of a transfer's lane, where that goes on when this has left its GPU.
-    pub fn goes_on(&self, task: u32) -> Option<u32> {
-        let next = self.graph.next_in_lane[task as usize];
-        let ends = |step: u32| match self.schedule.tasks.get(step as usize)?.work {
-            Work::Transfer { from, to, mover }
-                if !matches!(mover, Mover::Epilogue | Mover::Loader)
-                    && self.schedule.bytes(&from) > 0 =>
-            {
-                let gpus = (self.costs.gpu_of(&from), self.costs.gpu_of(&to));
-                (gpus.0 != gpus.1).then_some(gpus)
-            }
-            _ => None,
-        };
-        let alike = || ends(task).is_some_and(|gpus| ends(next) == Some(gpus));
-        (self.pipelined() && self.options.terms.communication && alike()).then_some(next)
-    }
-
-    /// Tells the other end of a chunk that has landed, and all when the task is done.
-    pub fn stretch_tells(&mut self, id: u32, now: f64) {
-        let s = &self.staging.stretches[id as usize];
-        let (task, first, last, to) = (s.task, s.first, s.last, s.leg.to);
-        let ring = s.slots > 0;
-        let landed = last && s.done == s.chunks;
-        if ring {
-            let at = now + self.told_after(id);
-            if !last {
-                self.events.push(at, Event::Told(id + 1));
-            }
-            if !first {
-                self.events.push(at, Event::Told(id - 1));
-            }
-        } else if !last {
-            self.next_chunk(id + 1, now);
-        }
-        if landed && let Some(left) = self.staging.paths_left.get_mut(&task) {
-            *left -= 1;
-            if *left == 0 {
-                if ring && let Some(gpu) = self.costs.machine.gpu_of(to) {
-                    self.staging.ended_on.insert(task, gpu);
-                }
-                self.end_task(task);
-            }
-        }
-    }
-
-    /// From the end of a chunk on a ring to the GPU at the other end knowing of it [s].
-    fn told_after(&self, id: u32) -> f64 {
-        let gpu = self.issuer(&self.staging.stretches[id as usize]);
-        let s = &self.staging.stretches[id as usize];
-        let other = match s.first {
-            true => s.ends.1,
-            false => s.ends.0,
-        };
-        self.costs.hand_off(Via::Event, gpu, other)
-    }
-
-    /// A stretch learns of a chunk that was filled, or of a slot that was emptied.
-    pub fn stretch_told(&mut self, id: u32, now: f64) {
-        self.staging.stretches[id as usize].told += 1;
-        self.next_chunk(id, now);
-    }
-}
-
-/// Bytes of staging memory that a schedule uses at most: a ring for every lane and pair of GPUs.
-pub(super) fn staged_bytes(schedule: &Schedule, topology: &Topology) -> f64 {
-    let Some((_, chunk)) = topology.path.host() else {
-        return 0.0;
-    };
-    let gpu = |rank: Rank| schedule.placement[usize::from(rank.0)];
-    let mut rings: rustc_hash::FxHashMap<_, f64> = rustc_hash::FxHashMap::default();
-    for task in &schedule.tasks {
-        if let Work::Transfer { from, to, .. } = task.work {
-            let ends = [from, to].map(|slice| gpu(schedule.rank_of(&slice)));
-            if ends[0] != ends[1] {
-                let bytes = (schedule.bytes(&from) as f64).min(chunk.as_f64());
-                let slot = rings.entry((task.rank, task.lane, ends)).or_insert(0.0);
-                *slot = slot.max(bytes);
-            }
-        }
-    }
-    // In an order of its own: sums of whole numbers do not depend on it.
-    rings.values().sum::<f64>() * f64::from(SLOTS)
-}
-
-/// The bytes that take each path. What goes through a ring is whole rows of `row` bytes, and the
-/// other paths share the rest.
-fn parts(paths: &[Path], bytes: f64, row: f64) -> Vec<(&Path, f64)> {
-    let of = |path: &Path| match path.slots {
-        0 => bytes * path.share,
-        _ => ((bytes / row * path.share).round() * row).min(bytes),
-    };
-    let ring: f64 = paths.iter().filter(|path| path.slots > 0).map(of).sum();
-    let shares = paths.iter().filter(|path| path.slots == 0);
-    let others: f64 = shares.map(|path| path.share).sum();
-    let part = |path: &Path| match path.slots {
-        0 if ring > 0.0 => (bytes - ring) * path.share / others,
-        _ => of(path),
-    };
-    let parts = paths.iter().map(|path| (path, part(path)));
-    parts.filter(|(_, bytes)| *bytes > 0.0).collect()
 }

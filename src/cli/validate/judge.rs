@@ -1,31 +1,29 @@
 //! Predicting an experiment's cases, and judging measured times by what was predicted.
 
-use std::collections::HashSet;
+mod shown;
+mod tables;
+
 use std::path::{Path, PathBuf};
 
 use clap::Args;
 
 use super::trace;
 use crate::cli::error::Failure;
-use crate::cli::output::{Format, OutputArgs, folder_of, write_file};
+use crate::cli::output::{OutputArgs, folder_of, write_file};
 use crate::cli::predict::ModelArgs;
 use crate::cli::products;
 use crate::cli::progress::Progress;
 use crate::device::DType;
 use crate::experiment::Experiment;
-use crate::report::figures::{Drawn, validation as figures};
-use crate::report::validation as report;
+use crate::report::figures::validation as figures;
 use crate::topology::{self, Topology};
-use crate::validate::analysis::{Input, Validation, analyse};
+use crate::validate::analysis::{Input, analyse};
 use crate::validate::cases::{Selection, groups};
-use crate::validate::divergence::Divergence;
-use crate::validate::key::{Case, Reference, Subject};
-use crate::validate::measure::tasks_beside as beside;
+use crate::validate::key::Case;
 use crate::validate::peers;
 use crate::validate::prediction::{Model, Predictions, Sigmas, predict};
-use crate::validate::simulated::Simulated;
-use crate::validate::table::{self, Row};
-use crate::validate::tasks;
+use shown::{show, write_report};
+use tables::{divergences, foretells, is_of, read, read_tasks, says};
 
 /// What is done without a GPU.
 #[derive(Args, Clone, Debug)]
@@ -240,137 +238,4 @@ fn judge(experiment: &Experiment, args: &JudgeArgs, output: &OutputArgs) -> Resu
         write_report(&found, &drawn, path, &experiment.file, args)?;
     }
     show(&found, args, output)
-}
-
-/// A table of measured times with a row at least.
-fn read(path: &Path) -> Result<Vec<Row>, Failure> {
-    let rows = table::read(path).map_err(|error| Failure::input(&error))?;
-    match rows.is_empty() {
-        false => Ok(rows),
-        true => Err(Failure::Input(format!(
-            "error: `{}` measures nothing: it has a header and no rows\n  help: give a table that `duet validate EXPERIMENT --out FILE` wrote",
-            path.display()
-        ))),
-    }
-}
-
-/// Refuses a table of another experiment's cases.
-fn is_of(experiment: &Experiment, measured: &[Row], path: &Path) -> Result<(), Failure> {
-    let groups = groups(experiment)?;
-    let cases = groups.iter().flat_map(|planned| planned.cases());
-    let planned: HashSet<String> = cases.map(|case| case.to_string()).collect();
-    let ours = |row: &Row| planned.contains(&row.case.to_string());
-    match measured.iter().any(ours) {
-        true => Ok(()),
-        false => Err(Failure::Input(format!(
-            "error: none of the {} rows of `{}` is a case of the experiment `{}`\n  help: name the experiment that was measured; the table begins with `{}`",
-            measured.len(),
-            path.display(),
-            experiment.name,
-            measured[0].case
-        ))),
-    }
-}
-
-/// Refuses predictions of which a measured case is missing: choices and regrets would silently be those of the rest.
-/// Tables written before Duet's own product in one piece was a reference lack that, which chooses nothing.
-fn foretells(predictions: &Predictions, measured: &[Row], path: &Path) -> Result<(), Failure> {
-    let missing: Vec<&Case> = (measured.iter().map(|row| &row.case))
-        .filter(|case| predictions.get(case).is_none())
-        .filter(|case| case.subject != Subject::Reference(Reference::GemmOwn))
-        .collect();
-    let Some(first) = missing.first() else {
-        return Ok(());
-    };
-    Err(Failure::Input(format!(
-        "error: `{}` predicts {} of the {} measured cases; `{first}` is not among them\n  help: give all that `--predict` wrote of this experiment",
-        path.display(),
-        measured.len() - missing.len(),
-        measured.len(),
-    )))
-}
-
-/// Whether `today` says what `blind` says of all that it predicts.
-fn says(today: &Predictions, blind: &Predictions) -> bool {
-    let known = (today.rows.iter()).filter(|row| blind.get(&row.case).is_some());
-    let rows = known.cloned().collect();
-    let known = Predictions::new(today.topology.clone(), today.model.clone(), rows);
-    known.write() == blind.write()
-}
-
-fn show(found: &Validation, args: &JudgeArgs, output: &OutputArgs) -> Result<(), Failure> {
-    match output.format {
-        Format::Json => output.json(&report::json(found)),
-        Format::Csv => Err(Failure::Usage(
-            "error: a validation has no CSV\n  help: the tables of measured and predicted times are CSV; use `--format json` for what follows from them"
-                .to_owned(),
-        )),
-        Format::Table => {
-            let sections = report::named(report::sections(found), &args.section)
-                .map_err(|words| Failure::Usage(format!("error: {words}")))?;
-            output.draw(&report::text(&sections, &output.look()))
-        }
-    }
-}
-
-/// The report begins with the command that writes it again.
-fn write_report(
-    found: &Validation,
-    drawn: &Drawn,
-    path: &Path,
-    experiment: &Path,
-    args: &JudgeArgs,
-) -> Result<(), Failure> {
-    let folder = path.parent().unwrap_or(Path::new(""));
-    let none = Drawn::default();
-    let (drawn, plots) = match &args.plots {
-        Some(plots) => (drawn, crate::input::between(folder, plots)),
-        None => (&none, String::new()),
-    };
-    let text = format!(
-        "<!-- written by: duet validate {} -->\n\n{}",
-        args.command(experiment),
-        report::markdown(found, drawn, &plots)
-    );
-    write_file(path, text.as_bytes())
-}
-
-/// The table of tasks that is named, or lies beside the first measured one.
-fn read_tasks(args: &JudgeArgs) -> Result<Vec<tasks::Task>, Failure> {
-    let read = |path: &Path| tasks::read(path).map_err(|error| Failure::input(&error));
-    match (&args.tasks, args.measured.first()) {
-        (Some(path), _) => read(path),
-        (None, Some(measured)) => match beside(measured) {
-            beside if beside.is_file() => read(&beside),
-            _ => Ok(Vec::new()),
-        },
-        (None, None) => Err(Failure::Usage(
-            "error: no measured tasks\n  help: name their table with `--tasks FILE`".to_owned(),
-        )),
-    }
-}
-
-/// Where the traced cases leave their simulation; nothing without a topology.
-fn divergences(args: &JudgeArgs, measured: &[Row]) -> Result<Vec<Divergence>, Failure> {
-    if args.topology.is_none() {
-        return Ok(Vec::new());
-    }
-    let tasks = read_tasks(args)?;
-    let topology = needed(args)?;
-    let judged = |case: &Case| {
-        measured
-            .iter()
-            .any(|row| row.case == *case && row.excluded.is_none())
-    };
-    let parts = tasks.chunk_by(|a, b| a.case == b.case);
-    let parts = parts.filter(|part| judged(&part[0].case));
-    let one = |part: &[tasks::Task]| {
-        let case = &part[0].case;
-        // What is not simulated is listed as such already.
-        Simulated::new(case, &topology)
-            .ok()?
-            .against(case, part)
-            .ok()
-    };
-    Ok(parts.filter_map(one).collect())
 }

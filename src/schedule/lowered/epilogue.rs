@@ -24,9 +24,9 @@ pub struct Stored {
     pub to: Slice,
 }
 
-/// Why a transfer by an epilogue is none.
+/// Why a transfer by an epilogue or a loader is none.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Unstored {
+pub struct Unfused {
     pub transfer: TaskId,
     pub why: String,
 }
@@ -71,8 +71,8 @@ pub fn by_epilogue(schedule: &Schedule, id: TaskId) -> bool {
 /// All transfers by epilogues, in the order of their tasks, each with its tile group.
 ///
 /// # Errors
-/// [`Unstored`], the first that cannot be performed so.
-pub fn stored(schedule: &Schedule) -> Result<Vec<Stored>, Unstored> {
+/// [`Unfused`], the first that cannot be performed so.
+pub fn stored(schedule: &Schedule) -> Result<Vec<Stored>, Unfused> {
     let all = (0..schedule.tasks.len() as u32).map(TaskId);
     let mut transfers = all
         .clone()
@@ -114,7 +114,7 @@ pub fn stored(schedule: &Schedule) -> Result<Vec<Stored>, Unstored> {
                 group,
                 to,
             }),
-            Err(why) => return Err(Unstored { transfer: id, why }),
+            Err(why) => return Err(Unfused { transfer: id, why }),
         }
     }
     Ok(stored)

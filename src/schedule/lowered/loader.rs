@@ -12,7 +12,7 @@
 use rustc_hash::FxHashMap;
 
 use super::Lowered;
-use super::epilogue::meet;
+use super::epilogue::{Unfused, meet};
 use crate::schedule::{Compute, Lane, Mover, Rank, Schedule, Slice, TaskId, Via, Work};
 
 /// A transfer that a product performs, by its number.
@@ -33,18 +33,11 @@ pub fn by_loader(schedule: &Schedule, id: TaskId) -> bool {
     )
 }
 
-/// Why a transfer by a loader is none.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Unloaded {
-    pub transfer: TaskId,
-    pub why: String,
-}
-
 /// All transfers by loaders, in the order of their tasks.
 ///
 /// # Errors
-/// [`Unloaded`], the first that cannot be performed so.
-pub fn loaded(lowered: &Lowered) -> Result<Vec<Loaded>, Unloaded> {
+/// [`Unfused`], the first that cannot be performed so.
+pub fn loaded(lowered: &Lowered) -> Result<Vec<Loaded>, Unfused> {
     let outside =
         "inside a kernel of Duet's own; use --gemm duet, bf16 or fp16, and flags that are words";
     performed(
@@ -57,8 +50,8 @@ pub fn loaded(lowered: &Lowered) -> Result<Vec<Loaded>, Unloaded> {
 /// The same of a schedule as it is written, where products are fused kernels.
 ///
 /// # Errors
-/// [`Unloaded`], the first that cannot be performed so.
-pub fn loadable(schedule: &Schedule) -> Result<Vec<Loaded>, Unloaded> {
+/// [`Unfused`], the first that cannot be performed so.
+pub fn loadable(schedule: &Schedule) -> Result<Vec<Loaded>, Unfused> {
     let launch = |id: TaskId| schedule.task(id).launch.map(|launch| launch.0);
     performed(schedule, &launch, "inside a fused kernel; use mover=ce")
 }
@@ -69,7 +62,7 @@ fn performed(
     schedule: &Schedule,
     number: &dyn Fn(TaskId) -> Option<u32>,
     outside: &str,
-) -> Result<Vec<Loaded>, Unloaded> {
+) -> Result<Vec<Loaded>, Unfused> {
     let all = (0..schedule.tasks.len() as u32).map(TaskId);
     if !all.clone().any(|id| by_loader(schedule, id)) {
         return Ok(Vec::new());
@@ -100,7 +93,7 @@ fn performed(
                     "{} follows it in its lane, but nothing there waits for what a product brings; use another lane",
                     schedule.describe(id)
                 );
-                return Err(Unloaded { transfer, why });
+                return Err(Unfused { transfer, why });
             }
             others.entry(lane).or_insert(id);
             continue;
@@ -134,7 +127,7 @@ fn performed(
                 transfer: id,
                 product,
             }),
-            Err(why) => return Err(Unloaded { transfer: id, why }),
+            Err(why) => return Err(Unfused { transfer: id, why }),
         }
         places.entry(to.buffer.0).or_default().push((id, to));
         loaders.insert(lane, id);

@@ -22,9 +22,9 @@ mod loader;
 mod order;
 
 pub use clock::{Clocks, Moment};
-pub use epilogue::{Stored, Unstored, by_epilogue, stored};
+pub use epilogue::{Stored, Unfused, by_epilogue, stored};
 pub use fused::BAND;
-pub use loader::{Loaded, Unloaded, by_loader, loadable, loaded};
+pub use loader::{Loaded, by_loader, loadable, loaded};
 
 use crate::schedule::verify::{GpuSms, Limits, VerifyError, verify};
 use crate::schedule::{

@@ -1,11 +1,11 @@
 //! Kernels that compute: GEMMs, tile groups of fused kernels, elementwise kernels.
 
+mod elementwise;
+
 use super::{Cost, Costs};
-use crate::device::DType;
 use crate::device::gemm::{GemmTime, gemm};
-use crate::schedule::{Compute, Launch, Slice, TaskId, Via, Work};
+use crate::schedule::{Compute, Launch, TaskId, Via, Work};
 use crate::sim::fluid::Usage;
-use crate::sim::machine::Way;
 use crate::sim::slabs::Slabs;
 use crate::sim::stored::Stores;
 use crate::sim::sums::Sums;
@@ -249,80 +249,6 @@ impl Costs<'_> {
                 bytes,
                 flops,
             } => self.elementwise(task, (inputs, out), *bytes as f64, *flops, sms, usages),
-        }
-    }
-
-    /// An elementwise kernel: bound by memory traffic or by its arithmetic, whichever is slower.
-    fn elementwise(
-        &mut self,
-        task: u32,
-        (inputs, out): (&[Slice], &Slice),
-        bytes: f64,
-        flops: f64,
-        sms: u32,
-        usages: &mut Vec<Usage>,
-    ) -> Result<Cost, SimError> {
-        let gpu = self.gpu(task);
-        let device = self.device(gpu);
-        let mut remote = 0.0;
-        for slice in inputs.iter().chain([out]) {
-            remote += self.remote(task, slice, 1.0 / bytes, usages)?;
-        }
-        self.machine
-            .use_memory(gpu, (1.0 - remote).max(0.0), usages);
-        let share = (f64::from(sms) / f64::from(device.sms)).min(1.0);
-        let peak = device.peak.iter().find(|(dtype, _)| *dtype == DType::Fp32);
-        let arithmetic = match peak {
-            Some((_, peak)) if flops > 0.0 => bytes * peak.get() / flops,
-            _ => f64::INFINITY,
-        };
-        Ok(Cost {
-            alpha: self.kernel_start(gpu),
-            work: bytes,
-            bound: device.elementwise.get().min(arithmetic) * share,
-            weight: 1.0,
-        })
-    }
-
-    /// Use of the links by a kernel that touches another GPU's slice directly; returns the slice's
-    /// share of the kernel's traffic (0 for a slice of its own GPU).
-    fn remote(
-        &mut self,
-        task: u32,
-        slice: &Slice,
-        per_byte: f64,
-        usages: &mut Vec<Usage>,
-    ) -> Result<f64, SimError> {
-        let (here, there) = (self.gpu(task), self.gpu_of(slice));
-        if here == there {
-            return Ok(0.0);
-        }
-        let share = self.schedule.bytes(slice) as f64 * per_byte;
-        let written = matches!(
-            self.schedule.tasks[task as usize].work,
-            Work::Compute(id) if matches!(
-                &self.schedule.computes[id.index()],
-                Compute::Gemm { out, .. } | Compute::Reduce { out, .. } | Compute::Pointwise { out, .. }
-                    if out == slice
-            )
-        );
-        let (from, to) = if written {
-            (here, there)
-        } else {
-            (there, here)
-        };
-        match self.machine.way(from, to)? {
-            Way::Direct(_) => {
-                let per_byte = 1.0 / self.device(here).sm_copy_efficiency;
-                let links = self.machine.recent_links(from);
-                self.machine.use_links(links, share * per_byte, usages);
-                self.machine.use_memory(there, share, usages);
-                Ok(share)
-            }
-            Way::Paths(_) => Err(SimError::NotDirect {
-                task: self.schedule.describe(TaskId(task)),
-                gpu: there,
-            }),
         }
     }
 }
