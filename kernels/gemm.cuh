@@ -19,6 +19,7 @@ struct Wait {
     const u32 *flag;
     u32 from; // of k: what comes before needs no wait
     u32 tag;
+    u32 counts, pad; // whether shares of what the kernel brings are counted there
 };
 
 // Rows of the result, and all that come before them in the order, are there when `total` pieces of work
@@ -44,10 +45,10 @@ struct Section {
 struct Fetch {
     char *to;
     const char *from;
-    u64 to_pitch, from_pitch;
-    u32 width, rows, unit;
-    u32 *done; // blocks that have brought their share: 0 before and after
-    u32 *flag; // set by the last
+    u32 to_pitch, from_pitch, width, rows;
+    u32 *done; // counts shares, ALL_SHARES in each run
+    u32 *flag; // set by the last, for who looks what a run waits for
+    u32 unit, pad[3];
 };
 
 // What the rows of a product wait for, how long, where it is said that a wait took too long, and who is
@@ -64,6 +65,8 @@ struct Gate {
     const Completion *completed;
     const Fetch *fetches;
     u32 fetched; // so many
+    u32 loaders; // blocks from here on bring them, as they begin with waiting; the last number: a warp of each does
+    Fetch first; // of them
 };
 
 // What becomes of a tile, in the order in which it does.
@@ -104,12 +107,22 @@ __device__ u32 clocks()
     return value;
 }
 
+// Whatever a kernel brings is counted in so many shares, and never reset: the kernel is run once with each epoch, so
+// that all of it is there when the count is that many times the epoch. Who waits sees the last count itself.
+const u32 ALL_SHARES = 1 << 24;
+
+// What a wait of a band wants to find.
+__device__ u32 wanted_by(const Gate &gate, const Wait &wait)
+{
+    return wanted(gate.epoch, gate.base) * (wait.counts ? ALL_SHARES : 1);
+}
+
 // Waits for all that the rows of a band need; for one thread.
 __device__ void band_await(const Gate &gate, const Band &band)
 {
     for (u32 i = band.first; i < band.first + band.count; i++) {
         const Wait wait = gate.waits[i];
-        await(wait.flag, wanted(gate.epoch, gate.base), gate.limit, gate.status, wait.tag);
+        await(wait.flag, wanted_by(gate, wait), gate.limit, gate.status, wait.tag);
     }
 }
 
@@ -129,7 +142,7 @@ struct Waits {
     {
         for (; due < k; next++, look())
             if (waits)
-                await(next->flag, wanted(gate.epoch, gate.base), gate.limit, gate.status, next->tag);
+                await(next->flag, wanted_by(gate, *next), gate.limit, gate.status, next->tag);
     }
 };
 
@@ -152,83 +165,6 @@ __device__ void band_count(const Gate &gate, const Band &band)
 template <typename To> __device__ void go_on(To *&at, u32 bytes)
 {
     asm volatile("{\n.reg .u64 more;\ncvt.u64.u32 more, %1;\nadd.u64 %0, %0, more;\n}" : "+l"(at) : "r"(bytes));
-}
-
-// A warp's share of the columns of a rectangle from `x` on [bytes], of `warps`: 32 units side by side of every so
-// many rows, AHEAD rows under way at a time, as another GPU's memory answers in microseconds. What is there is
-// not to be found in this SM's cache.
-template <typename Unit, u32 AHEAD>
-__device__ void fetch_units(const volatile Fetch *one, u32 x, u32 warp, u32 warps)
-{
-#pragma unroll 1
-    for (u32 part = 0;; part++) {
-        const u32 units = (one->width - x) / sizeof(Unit), parts = (units + 31) / 32;
-        const u32 side = min(parts, warps), step = warps / side, row = warp / side;
-        const u32 unit = (warp % side + part * side) * 32 + threadIdx.x % 32;
-        if (part * side >= parts || row >= step)
-            return;
-        if (unit >= units)
-            continue;
-        const char *from = one->from + (u64)row * one->from_pitch + x + unit * sizeof(Unit);
-        char *to = one->to + (u64)row * one->to_pitch + x + unit * sizeof(Unit);
-        const u32 from_step = step * one->from_pitch, to_step = step * one->to_pitch;
-#pragma unroll 1
-        for (int left = (one->rows - row + step - 1) / step; left > 0; left -= AHEAD) {
-            Unit value[AHEAD];
-#pragma unroll
-            for (int i = 0; i < AHEAD; i++) {
-                if (i < left)
-                    value[i] = __ldcs((const Unit *)from);
-                go_on(from, from_step);
-            }
-#pragma unroll
-            for (int i = 0; i < AHEAD; i++) {
-                if (i < left)
-                    *(Unit *)to = value[i];
-                go_on(to, to_step);
-            }
-        }
-    }
-}
-
-// Brings what translates addresses near, without waiting.
-__device__ void approach(const void *at) { asm volatile("prefetch.global.L2 [%0];" ::"l"(at)); }
-
-// Counts a block whose share is stored, which everybody sees who sees the count; how many had before.
-__device__ u32 count_share(u32 *done)
-{
-    u32 before;
-    asm volatile("atom.acq_rel.gpu.global.add.u32 %0, [%1], 1;" : "=r"(before) : "l"(done) : "memory");
-    return before;
-}
-
-// The share of a block in what its kernel brings, in order; for `threads` threads of it, which `meet` to
-// agree that all have stored theirs. No share waits for anything. For kernels that do not ACCUMULATE.
-template <typename Meet> __device__ void fetch(const Gate &gate, u32 thread, u32 threads, Meet meet)
-{
-    for (u32 i = thread; i < gate.fetched; i += threads) {
-        const Fetch *one = gate.fetches + i;
-        approach(one->done);
-        approach(one->flag);
-        approach(one->to);
-    }
-    const u32 warp = (blockIdx.x * threads + thread) / 32, warps = gridDim.x * threads / 32;
-#pragma unroll 1
-    for (u32 i = 0; i < gate.fetched; i++) {
-        const volatile Fetch *one = gate.fetches + i;
-        u32 done = 0;
-        if (one->unit == sizeof(uint4) && one->width >= sizeof(uint4)) {
-            done = one->width / sizeof(uint4) * sizeof(uint4);
-            fetch_units<uint4, 8>(one, 0, warp, warps);
-        }
-        if (done < one->width)
-            fetch_units<u16, 1>(one, done, warp, warps);
-        meet();
-        if (thread != 0 || count_share(one->done) + 1u < gridDim.x)
-            continue;
-        *(volatile u32 *)one->done = 0u;
-        release(one->flag, wanted(gate.epoch, gate.base));
-    }
 }
 
 // Rows of C that go to one place.

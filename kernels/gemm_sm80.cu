@@ -11,6 +11,7 @@
 // BLOCKS (of an SM), ACROSS_A, ACROSS_B, ACCUMULATE; TRACE where the moments of tiles are to be noted.
 
 #include "gemm.cuh"
+#include "fetch.cuh"
 
 const u32 tile_m = TILE_M, tile_n = TILE_N, tile_k = 64;
 const u32 warps_m = tile_m / 64, warps_n = tile_n / 64, threads = warps_m * warps_n * 32;

@@ -6,7 +6,7 @@
 //
 //   warp 0       loads tiles of A and B, STAGES ahead                         full[], empty[]
 //   warps 1, 2   move finished pieces of C to memory, for one group each      ready[], named barriers
-//   warp 3       brings rows of A from other GPUs, where the kernel does       flags
+//   warp 3       looks whether rows are there that the first tile waits for   flags, seen
 //   warps 4-7    group 0: rows 0-63 of the tile, sums in registers
 //   warps 8-11   group 1: rows 64-127
 //
@@ -18,6 +18,7 @@
 
 #include "hopper.cuh"
 #include "gemm.cuh"
+#include "fetch.cuh"
 
 const u32 tile_m = 128, tile_n = TILE_N, tile_k = 64;
 const u32 a_bytes = tile_m * tile_k * 2, b_bytes = tile_n * tile_k * 2, stage_bytes = a_bytes + b_bytes;
@@ -41,7 +42,7 @@ struct Gemm {
 
 // Shared memory, from a multiple of 1024 bytes on.
 struct Layout {
-    u32 stages, pieces, full, empty, ready, bounced, adds;
+    u32 stages, pieces, full, empty, ready, bounced, adds, seen, table;
 
     __device__ u32 stage(u32 i) const { return stages + i * stage_bytes; }
     __device__ u32 piece(u32 group, u32 half) const { return pieces + (group * 2 + half) * piece_bytes; }
@@ -62,6 +63,8 @@ __device__ Layout layout(const void *start)
     at.ready = at.empty + STAGES * 8;
     at.bounced = at.ready + 4 * 8;
     at.adds = at.bounced + 2 * 8;
+    at.seen = at.adds + 4 * 4;
+    at.table = (at.seen + 4 + 15) / 16 * 16;
     return at;
 }
 
@@ -93,6 +96,8 @@ struct Walk {
     }
 };
 
+#include "bring.cuh"
+
 // One thread: fills the stages.
 __device__ void load(const Gemm &gemm, const Layout &at, u32 rank)
 {
@@ -102,7 +107,22 @@ __device__ void load(const Gemm &gemm, const Layout &at, u32 rank)
         row_mask |= 1 << (rank_m + i * CLUSTER_M);
     for (u32 i = 0; i < CLUSTER_M; i++)
         column_mask |= 1 << (i + rank_n * CLUSTER_M);
+    auto load_b = [&](int n0, u32 k0, u32 stage) {
+        const u32 full = at.full + stage * 8, b = at.stage(stage) + a_bytes;
+#pragma unroll
+        for (u32 i = 0; i < tile_n / CLUSTER_M / 64; i++) {
+            const u32 column = rank_m * (tile_n / CLUSTER_M) + i * 64;
+            if (!ACROSS_B && i > 0)
+                continue;
+            const int x = ACROSS_B ? n0 + column : k0, y = ACROSS_B ? k0 : n0 + column;
+            if (CLUSTER_M == 1)
+                tensor_load(b + column * tile_k * 2, &gemm.b, x, y, full);
+            else
+                tensor_load_all(b + column * tile_k * 2, &gemm.b, x, y, full, column_mask);
+        }
+    };
     Ring ring = {0, 1};
+    u32 b_ahead = 0; // of k: B is on its way before
     Course course(gemm.gate, bands_of(gemm), columns_of(gemm), gemm.group);
     for (Walk walk(gemm); walk.at < walk.end; walk.at += walk.step) {
         const Place place = course.place(walk.at);
@@ -110,29 +130,44 @@ __device__ void load(const Gemm &gemm, const Layout &at, u32 rank)
         note(gemm.trace, turn, BEGUN);
         u32 band = place.band;
         Waits waits;
+        const bool watched = walk.at == blockIdx.x / cluster && watches(gemm.gate);
         auto await_before = [&](u32 k) {
-            if (waits.due < k) {
+            if (waits.due >= k)
+                return;
+            if (watched)
+                while ((waits.due = shared(at.seen)) < k)
+                    ;
+            else
                 waits.pass(gemm.gate, k, true);
-                proxy_fence();
-            }
+            proxy_fence();
         };
         if (gemm.gate.bands) {
             const Band order = gemm.gate.bands[place.band];
             band = order.index;
             // A sum waits for what it is added to only when it is added.
-            if (!ACCUMULATE) {
+            if (!ACCUMULATE && !watched)
                 waits = Waits(gemm.gate, order);
-                await_before(tile_k);
-            }
+            else if (watched && order.count > 0)
+                waits.due = 0;
         }
         const int m0 = (band * CLUSTER_M + rank_m) * tile_m, n0 = (place.column * CLUSTER_N + rank_n) * tile_n;
+        // Who begins with waiting has room for B meanwhile.
+        if (walk.at == blockIdx.x / cluster && waits.due < tile_k)
+            for (; b_ahead < gemm.k && b_ahead < STAGES * tile_k; b_ahead += tile_k) {
+                barrier_expect(at.full + b_ahead / tile_k * 8, stage_bytes);
+                load_b(n0, b_ahead, b_ahead / tile_k);
+            }
+        await_before(tile_k);
         note(gemm.trace, turn, OPENED);
         note_tile(gemm.trace, turn, m0, n0);
         for (u32 k0 = 0; k0 < gemm.k; k0 += tile_k) {
             await_before(k0 + tile_k);
-            const u32 full = at.full + ring.at * 8, a = at.stage(ring.at), b = a + a_bytes;
-            barrier_wait(at.empty + ring.at * 8, ring.parity);
-            barrier_expect(full, stage_bytes);
+            const u32 full = at.full + ring.at * 8, a = at.stage(ring.at);
+            const bool has_b = k0 < b_ahead;
+            if (!has_b) {
+                barrier_wait(at.empty + ring.at * 8, ring.parity);
+                barrier_expect(full, stage_bytes);
+            }
             // Boxes of 64 columns where rows lie across k, else one box; each partner loads its share.
 #pragma unroll
             for (u32 i = 0; i < tile_m / CLUSTER_N / 64; i++) {
@@ -145,21 +180,14 @@ __device__ void load(const Gemm &gemm, const Layout &at, u32 rank)
                 else
                     tensor_load_all(a + row * tile_k * 2, &gemm.a, x, y, full, row_mask);
             }
-#pragma unroll
-            for (u32 i = 0; i < tile_n / CLUSTER_M / 64; i++) {
-                const u32 column = rank_m * (tile_n / CLUSTER_M) + i * 64;
-                if (!ACROSS_B && i > 0)
-                    continue;
-                const int x = ACROSS_B ? n0 + column : k0, y = ACROSS_B ? k0 : n0 + column;
-                if (CLUSTER_M == 1)
-                    tensor_load(b + column * tile_k * 2, &gemm.b, x, y, full);
-                else
-                    tensor_load_all(b + column * tile_k * 2, &gemm.b, x, y, full, column_mask);
-            }
+            if (!has_b)
+                load_b(n0, k0, ring.at);
             ring.next();
         }
+        b_ahead = 0;
     }
 }
+
 
 // One thread: waits for what a band is to be added to.
 __device__ void await_sums(const Gemm &gemm, const Band &band)
@@ -558,20 +586,44 @@ extern "C" __global__ void __cluster_dims__(CLUSTER_M *CLUSTER_N, 1, 1) __launch
         tensor_prefetch(&gemm.b);
         tensor_prefetch(&gemm.c);
     }
-    if (cluster > 1)
-        cluster_sync();
-    else
-        __syncthreads();
     const u32 warp = threadIdx.x / 32;
+    // Who looks or brings does not wait for the others.
+    const bool early = !ACCUMULATE && warp == 3;
+    if (early && threadIdx.x % 32 == 0)
+        share(at.seen, 0);
+    auto bring_early = [&] {
+        if (warp >= 4 && brings(gemm.gate))
+            bring_first(gemm.gate, threadIdx.x - 128);
+    };
+    __syncwarp();
+    if (cluster > 1) {
+        cluster_arrive();
+        bring_early();
+        if (!early)
+            cluster_wait();
+    } else if (early)
+        named_arrive(5, 384);
+    else
+        named_sync(5, 384);
     if (warp < 4) {
         registers_shrink<72>();
+        if ((warp == 1 || warp == 2) && brings(gemm.gate))
+            bring_others(gemm.gate, (Fetch *)((char *)memory + (at.table - shared_address(memory))), warp - 1);
         if (threadIdx.x == 0)
             load(gemm, at, rank);
         else if (warp == 1 || warp == 2)
             store(gemm, at, rank, warp - 1);
-        else if (warp == 3 && !ACCUMULATE)
+        else if (early && watches(gemm.gate)) {
+            if (threadIdx.x % 32 == 0)
+                watch(gemm, at);
+        } else if (early && gemm.gate.loaders == ~0u)
             fetch(gemm.gate, threadIdx.x % 32, 32, [] { __syncwarp(); });
+        __syncwarp();
+        if (cluster > 1 && early)
+            cluster_wait();
     } else {
+        if (cluster == 1)
+            bring_early();
         registers_grow<216>();
         multiply(gemm, at, rank, warp / 4 - 1);
     }

@@ -55,6 +55,19 @@ __device__ void barrier_wait(u32 barrier, u32 parity)
                  : "memory");
 }
 
+// A word in shared memory that one thread of this block tells others, with all that it knows.
+__device__ void share(u32 word, u32 value)
+{
+    asm volatile("st.release.cta.shared::cta.u32 [%0], %1;" ::"r"(word), "r"(value) : "memory");
+}
+
+__device__ u32 shared(u32 word)
+{
+    u32 value;
+    asm volatile("ld.acquire.cta.shared::cta.u32 %0, [%1];" : "=r"(value) : "r"(word) : "memory");
+    return value;
+}
+
 // Makes fresh barriers known to the copy engine and to the cluster.
 __device__ void barrier_init_fence() { asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory"); }
 
@@ -69,6 +82,9 @@ __device__ void cluster_sync()
 {
     asm volatile("barrier.cluster.arrive.release.aligned;\nbarrier.cluster.wait.acquire.aligned;" ::: "memory");
 }
+
+__device__ void cluster_arrive() { asm volatile("barrier.cluster.arrive.release.aligned;" ::: "memory"); }
+__device__ void cluster_wait() { asm volatile("barrier.cluster.wait.acquire.aligned;" ::: "memory"); }
 
 // Barriers of some warps of a block.
 __device__ void named_sync(u32 name, u32 threads)
@@ -116,6 +132,20 @@ __device__ void tensor_store(const CUtensorMap *map, int x, int y, u32 from)
 {
     asm volatile("cp.async.bulk.tensor.2d.global.shared::cta.bulk_group [%0, {%1, %2}], [%3];" ::"l"(map), "r"(x),
                  "r"(y), "r"(from)
+                 : "memory");
+}
+
+// So many bytes in a row into this block, a multiple of 16; counts them at `barrier`.
+__device__ void bytes_load(u32 to, const char *from, u32 bytes, u32 barrier)
+{
+    asm volatile("cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1], %2, [%3];" ::"r"(to),
+                 "l"(from), "r"(bytes), "r"(barrier)
+                 : "memory");
+}
+
+__device__ void bytes_store(char *to, u32 from, u32 bytes)
+{
+    asm volatile("cp.async.bulk.global.shared::cta.bulk_group [%0], [%1], %2;" ::"l"(to), "r"(from), "r"(bytes)
                  : "memory");
 }
 

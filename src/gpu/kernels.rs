@@ -22,7 +22,9 @@ const SOURCES: [(&str, &str); 6] = [
     ("gemm_sm90", include_str!("../../kernels/gemm_sm90.cu")),
 ];
 /// What they include, in an order in which none includes a later one's.
-const HEADERS: [(&str, &str); 4] = [
+const HEADERS: [(&str, &str); 6] = [
+    ("bring", include_str!("../../kernels/bring.cuh")),
+    ("fetch", include_str!("../../kernels/fetch.cuh")),
     ("gemm", include_str!("../../kernels/gemm.cuh")),
     ("hopper", include_str!("../../kernels/hopper.cuh")),
     ("flag", include_str!("../../kernels/flag.cuh")),

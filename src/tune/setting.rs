@@ -116,6 +116,12 @@ fn own(kind: Kind, host: bool) -> Vec<String> {
                 all.push(format!("{ring}:chunks={chunks},mover={mover}"));
             }
         }
+        // Kernels that bring their rows themselves.
+        if kind == Kind::AgGemm && chunks == 1 && !host {
+            for slabs in SLABS {
+                all.push(format!("fusion-alltoall:slabs={slabs},mover=loader"));
+            }
+        }
         // Products that others add up.
         if kind != Kind::AgGemm && !host {
             for fusion in ["fusion-ring", "fusion-alltoall"] {

@@ -8,7 +8,7 @@ use super::tiles::{FLAGS, MIB, PARTS, SOURCE, WORDS, gate, gated_by, in_time, pl
 use crate::device::DType;
 use crate::gpu::GpuError;
 use crate::gpu::kernels::Matrix;
-use crate::gpu::tiles::{Does, Group, Part, Tile, order};
+use crate::gpu::tiles::{Does, Group, Part, Tile, Word, order};
 use crate::schedule::Extent;
 
 /// Where rows go that are added to nothing.
@@ -74,7 +74,7 @@ fn one(bench: &Bench, tile: Tile, dtype: DType, n: u64, epoch: u32) -> Result<f6
         let groups = [1, 3, 0, 2].map(|i| Group {
             rows: extent(i),
             from: 0,
-            flags: if adds(i) { vec![flag(i)] } else { Vec::new() },
+            flags: (adds(i).then(|| Word::flag(flag(i)))).into_iter().collect(),
             sets: (!adds(i)).then_some(flag(i)),
         });
         let of: Vec<Extent> = parts.iter().map(|part| part.rows).collect();

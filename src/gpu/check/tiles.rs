@@ -8,7 +8,7 @@ use crate::device::DType;
 use crate::gpu::GpuError;
 use crate::gpu::kernels::Epoch;
 use crate::gpu::raw::{Copy2d, Stream};
-use crate::gpu::tiles::{Beside, Does, Gate, Group, Order, Part, Tile, order};
+use crate::gpu::tiles::{Beside, Does, Gate, Group, Order, Part, Tile, Word, order};
 use crate::schedule::Extent;
 
 pub(super) const MIB: u64 = 1 << 20;
@@ -139,7 +139,8 @@ fn late(bench: &Bench, tile: Tile, slabs: &[(u32, u32)], lost: bool) -> Result<(
         sets: None,
     };
     let mut groups = vec![group(ARRIVALS[0], 0, Vec::new())];
-    groups.extend((pieces.iter()).map(|p| group(p.chunk, p.columns.start, vec![p.flag])));
+    let flags_of = |p: &Piece| vec![Word::flag(p.flag)];
+    groups.extend((pieces.iter()).map(|p| group(p.chunk, p.columns.start, flags_of(p))));
     let tables = order(tile, (shape.0, shape.1), &groups, &[], 0);
     let limit = match lost {
         true => Duration::from_millis(20),

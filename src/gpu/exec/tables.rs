@@ -5,7 +5,10 @@ use crate::gpu::GpuError;
 use crate::gpu::kernels::STATUS_WORDS;
 use crate::gpu::plan::{Area, FlagId, Joined, Load, Rows, Step, What};
 use crate::gpu::raw::{Memory, Region};
-use crate::gpu::tiles::{Beside, Does, Fetch, Gate, Group, MOMENTS, Part, Tile, fetches, order};
+use crate::gpu::tiles::{
+    Beside, Brought, Does, Fetch, Gate, Group, MOMENTS, Part, Tile, Word, fetches, order,
+    shares_before,
+};
 use crate::schedule::Extent;
 
 /// Takes the moments of the tiles of a step.
@@ -44,8 +47,8 @@ pub(super) struct Tables {
     counters: Memory,
     /// By parity: where rows of a product go that has no one C.
     parts: [Option<Memory>; 2],
-    /// By parity: what the kernel brings itself.
-    loads: [Option<Memory>; 2],
+    /// By parity: what the kernel brings itself, in the memory beside it.
+    loads: [Option<(Memory, Brought)>; 2],
     #[expect(dead_code, reason = "kept for the kernel")]
     brought: Option<Memory>,
     /// What a wait that took too long says.
@@ -150,25 +153,41 @@ impl Run<'_> {
                 "a product with gates that Duet's kernels do not compute".to_owned(),
             ));
         };
+        let upload = |bytes: &[u8]| {
+            let memory = Memory::new(&device.gpu, bytes.len() as u64)?;
+            memory.upload(0, bytes)?;
+            Ok::<_, GpuError>(memory)
+        };
+        let brings = self.loads(at, joined);
+        // The first performance, without a gate, is of epoch 0.
+        let counts = match brings.len() {
+            0 => None,
+            some => Some(upload(&shares_before(0).to_le_bytes().repeat(some))?),
+        };
         let groups = (self.groups(at, joined).into_iter())
             .map(|group| {
                 let address = |flag: &FlagId| Ok::<_, GpuError>(self.flag(*flag)?.address());
                 let sets = group
                     .sets
                     .filter(|flag| self.faults.drop_flag != Some(*flag));
+                let word = |flag: &FlagId| {
+                    let brought = brings.iter().position(|load| load.sets == *flag);
+                    match brought.zip(counts.as_ref()) {
+                        Some((i, counts)) => Ok(Word {
+                            address: counts.region().address() + 4 * i as u64,
+                            counts: true,
+                        }),
+                        None => address(flag).map(Word::flag),
+                    }
+                };
                 Ok(Group {
                     rows: group.rows,
                     from: group.depth.start.into(),
-                    flags: group.flags.iter().map(address).collect::<Result<_, _>>()?,
+                    flags: group.flags.iter().map(word).collect::<Result<_, _>>()?,
                     sets: sets.as_ref().map(address).transpose()?,
                 })
             })
             .collect::<Result<Vec<_>, GpuError>>()?;
-        let upload = |bytes: &[u8]| {
-            let memory = Memory::new(&device.gpu, bytes.len() as u64)?;
-            memory.upload(0, bytes)?;
-            Ok::<_, GpuError>(memory)
-        };
         let counters = upload(&vec![0; 4 * groups.len()])?;
         let shape = (problem.m, problem.n);
         let tiles = device.tiles.borrow();
@@ -183,10 +202,8 @@ impl Run<'_> {
             rows = places.iter().map(|part| part.rows).collect();
         }
         let tables = order(tile, shape, &groups, &rows, counters.region().address());
-        let (mut loads, mut brought) = ([None, None], None);
-        let all = self.loads(at, joined);
-        if !all.is_empty() {
-            let counts = upload(&vec![0; 4 * all.len()])?;
+        let mut loads = [None, None];
+        if let Some(counts) = &counts {
             for (parity, table) in loads.iter_mut().enumerate() {
                 let one = |(i, load): (usize, &Load)| {
                     Ok::<_, GpuError>(Fetch {
@@ -195,10 +212,13 @@ impl Run<'_> {
                         flag: self.flag(load.sets)?,
                     })
                 };
-                let all: Result<Vec<_>, _> = all.iter().enumerate().map(one).collect();
-                *table = Some(upload(&fetches(&all?)?)?);
+                let all: Result<Vec<_>, _> = brings.iter().enumerate().map(one).collect();
+                let all = all?;
+                let bytes = fetches(&all)?;
+                let memory = upload(&bytes)?;
+                let brought = Brought::new((memory.region(), &bytes), tables.ready);
+                *table = Some((memory, brought));
             }
-            brought = Some(counts);
         }
         Ok(Some(Tables {
             parts,
@@ -212,7 +232,7 @@ impl Run<'_> {
             },
             counters,
             loads,
-            brought,
+            brought: counts,
             status: upload(&[0; 4 * STATUS_WORDS as usize])?,
         }))
     }
@@ -337,7 +357,7 @@ impl Run<'_> {
             // The watchdog opens the flags before.
             limit: self.machine.settings().limit * 2,
             status: tables.status.region(),
-            fetches: (tables.loads[parity as usize % 2].as_ref()).map(Memory::region),
+            fetches: (tables.loads[parity as usize % 2].as_ref()).map(|(_, brought)| *brought),
             parts: tables.parts[parity as usize % 2]
                 .as_ref()
                 .map(Memory::region),

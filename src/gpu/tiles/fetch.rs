@@ -4,7 +4,9 @@ use crate::gpu::GpuError;
 use crate::gpu::raw::{Copy2d, Region};
 
 /// Bytes of `struct Fetch`.
-pub(super) const FETCH: usize = 64;
+pub(super) const FETCH: u64 = 64;
+/// Most of them that blocks of Hopper bring that would wait.
+pub(super) const MOST_FETCHES: u64 = 16;
 /// Bytes that a thread moves at a time where it can.
 const UNIT: u64 = 16;
 /// Bytes of an element, which a thread moves otherwise.
@@ -16,10 +18,56 @@ const MOST_PITCH: u64 = 1 << 19;
 #[derive(Copy, Clone, Debug)]
 pub struct Fetch {
     pub copy: Copy2d,
-    /// A word that counts blocks, 0 before and after.
+    /// A word that counts shares, [`shares_before`] the epoch of the run before it; rows wait for this.
     pub done: Region,
-    /// Set to the run's epoch when it is there.
+    /// Set to the run's epoch when it is there, for the watchdog.
     pub flag: Region,
+}
+
+/// What counts shares before a run of an epoch: the kernel is run once with each, and counts so many shares each time.
+pub const fn shares_before(epoch: u32) -> u32 {
+    /// `ALL_SHARES`.
+    const ALL: u32 = 1 << 24;
+    epoch.wrapping_sub(1).wrapping_mul(ALL)
+}
+
+/// Rows of A that a kernel brings itself.
+#[derive(Copy, Clone, Debug)]
+pub struct Brought {
+    /// The table of [`fetches`].
+    pub table: Region,
+    /// Its first entry.
+    pub first: [u64; FETCH as usize / 8],
+    /// Tiles of clusters before the first that waits ([`Order::ready`](super::Order)).
+    pub ready: u64,
+}
+
+impl Brought {
+    /// Of what [`fetches`] made, and where it is uploaded to; `ready`: as
+    /// [`Order`](super::Order) says.
+    pub fn new((table, bytes): (Region, &[u8]), ready: u64) -> Self {
+        let mut first = [0; FETCH as usize / 8];
+        for (word, bytes) in first.iter_mut().zip(bytes.chunks_exact(8)) {
+            let mut all = [0; 8];
+            all.copy_from_slice(bytes);
+            *word = u64::from_le_bytes(all);
+        }
+        Self {
+            table,
+            first,
+            ready,
+        }
+    }
+
+    /// The block from which on blocks bring: those that would begin with waiting, if they are
+    /// a quarter of the kernel's or more; else the last number.
+    pub(super) fn loaders(&self, clusters: u64, cluster: u64) -> u64 {
+        let fits = self.table.bytes() <= FETCH * MOST_FETCHES;
+        match fits && 4 * self.ready <= 3 * clusters {
+            true => self.ready * cluster,
+            false => u32::MAX.into(),
+        }
+    }
 }
 
 /// The table of what a kernel brings, in that order.
@@ -27,7 +75,7 @@ pub struct Fetch {
 /// # Errors
 /// [`GpuError::Argument`] for rows too far apart or no whole elements, [`GpuError::Bounds`].
 pub fn fetches(fetches: &[Fetch]) -> Result<Vec<u8>, GpuError> {
-    let mut table = Vec::with_capacity(FETCH * fetches.len());
+    let mut table = Vec::with_capacity(FETCH as usize * fetches.len());
     for Fetch { copy, done, flag } in fetches {
         let Copy2d {
             to,
@@ -59,14 +107,35 @@ pub fn fetches(fetches: &[Fetch]) -> Result<Vec<u8>, GpuError> {
         let words = [
             start,
             source,
-            to_pitch,
-            from_pitch,
+            to_pitch | from_pitch << 32,
             width | rows << 32,
-            unit,
-            done.need("a count of blocks", 4)?,
+            done.need("a count of shares", 4)?,
             flag.need("a flag", 4)?,
+            unit,
+            0,
         ];
         table.extend(words.iter().flat_map(|word| word.to_le_bytes()));
     }
     Ok(table)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn shares_of_a_run_lead_to_those_before_the_next() {
+        // Blocks of every grid count ALL in a run, b of them ALL / blocks or one more, so that the count is
+        // ALL times the epoch, modulo 2³²; a run before is behind it in cyclic order.
+        let all = 1_u32 << 24;
+        for (epoch, blocks) in [(0, 1), (1, 7), (255, 64), (256, 132), (u32::MAX, 128)] {
+            let share = |b: u32| all / blocks + u32::from(b < all % blocks);
+            let brought = (0..blocks).map(share).fold(0, u32::wrapping_add);
+            assert_eq!(brought, all);
+            let after = shares_before(epoch).wrapping_add(brought);
+            assert_eq!(after, epoch.wrapping_mul(all));
+            assert_eq!(after, shares_before(epoch.wrapping_add(1)));
+            assert!(shares_before(epoch).wrapping_sub(after).cast_signed() < 0);
+        }
+    }
 }

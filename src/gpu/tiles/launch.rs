@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use super::fetch::FETCH;
+use super::fetch::{Brought, FETCH};
 use super::order::{BAND, COMPLETION, SECTION, grouped};
 use super::{Does, Family, Tile, Tiles};
 use crate::gpu::GpuError;
@@ -28,8 +28,8 @@ pub struct Gate {
     pub status: Region,
     /// The table of [`Tiles::parts`], if C is several.
     pub parts: Option<Region>,
-    /// The table of [`fetches`](super::fetches()), if the kernel brings rows of A itself.
-    pub fetches: Option<Region>,
+    /// What the kernel brings of A itself.
+    pub fetches: Option<Brought>,
 }
 
 /// Rows of a product that go to a place of their own.
@@ -63,6 +63,9 @@ pub struct Beside<'a> {
 /// Bytes of what is noted of a tile: six times \[ns of the GPU's timer\], the SM, and row and column
 /// of its first element (32 bits each).
 pub const MOMENTS: u64 = 64;
+
+/// Words of 8 bytes of `struct Gate`.
+const GATE: usize = 10 + FETCH as usize / 8;
 
 /// Bytes of `struct Part`.
 const PART: usize = 384;
@@ -101,7 +104,18 @@ impl Tiles {
             Family::Sm90 => self.tensors(problem, rows, tile, matrices)?,
             Family::Sm80 => vec![a, b, c, ld[0], ld[1], ld[2]],
         };
-        words.extend(gate_words(gate, bands)?);
+        let sms = match problem.sms {
+            0 => self.gpu.attributes().sms,
+            some => some.min(self.gpu.attributes().sms),
+        };
+        let sms = sms.saturating_sub(spare);
+        let held = match tile.family {
+            Family::Sm90 => 1,
+            Family::Sm80 => kernel.blocks_per_sm(tile.threads(), tile.shared())?,
+        };
+        let cluster = tile.cluster.0 * tile.cluster.1;
+        let clusters = u64::from(sms * held.max(1) / cluster).clamp(1, (bands * columns).max(1));
+        words.extend(gate_words(gate, bands, (clusters, u64::from(cluster)))?);
         words.push(match gate.and_then(|gate| gate.parts) {
             Some(parts) => parts.need("a table of parts", PART as u64)?,
             None => 0,
@@ -123,17 +137,6 @@ impl Tiles {
             // The structure's alignment of 64 bytes counts at its end too.
             words.resize(words.len().next_multiple_of(8), 0);
         }
-        let sms = match problem.sms {
-            0 => self.gpu.attributes().sms,
-            some => some.min(self.gpu.attributes().sms),
-        };
-        let sms = sms.saturating_sub(spare);
-        let held = match tile.family {
-            Family::Sm90 => 1,
-            Family::Sm80 => kernel.blocks_per_sm(tile.threads(), tile.shared())?,
-        };
-        let cluster = tile.cluster.0 * tile.cluster.1;
-        let clusters = u64::from(sms * held.max(1) / cluster).clamp(1, (bands * columns).max(1));
         let size = Launch {
             grid: (clusters as u32 * cluster, 1),
             block: tile.threads(),
@@ -233,9 +236,14 @@ fn addresses(
 }
 
 /// `struct Gate`.
-fn gate_words(gate: Option<&Gate>, bands: u64) -> Result<[u64; 10], GpuError> {
+fn gate_words(
+    gate: Option<&Gate>,
+    bands: u64,
+    (clusters, cluster): (u64, u64),
+) -> Result<[u64; GATE], GpuError> {
+    let mut words = [0; GATE];
     let Some(gate) = gate else {
-        return Ok([0; 10]);
+        return Ok(words);
     };
     let counter = match gate.epoch.counter {
         Some(counter) => counter.need("an epoch", 4)?,
@@ -253,11 +261,13 @@ fn gate_words(gate: Option<&Gate>, bands: u64) -> Result<[u64; 10], GpuError> {
         Some(table) => (table.address(), table.bytes() / COMPLETION as u64),
         None => (0, 0),
     };
-    let (fetches, fetched) = match gate.fetches {
-        Some(table) => (table.address(), table.bytes() / FETCH as u64),
-        None => (0, 0),
-    };
-    Ok([
+    if let Some(brought) = &gate.fetches {
+        let loaders = brought.loaders(clusters, cluster);
+        words[8] = brought.table.address();
+        words[9] = (brought.table.bytes() / FETCH) | (loaders << 32);
+        words[10..].copy_from_slice(&brought.first);
+    }
+    words[..8].copy_from_slice(&[
         gate.bands.need("a table of bands", bands * BAND)?,
         gate.sections.need("a table of sections", SECTION as u64)?,
         gate.waits.address(),
@@ -266,7 +276,6 @@ fn gate_words(gate: Option<&Gate>, bands: u64) -> Result<[u64; 10], GpuError> {
         gate.status.need("a status", status)?,
         u64::from(gate.epoch.offset) | completions << 32,
         completed,
-        fetches,
-        fetched,
-    ])
+    ]);
+    Ok(words)
 }

@@ -17,9 +17,9 @@ use std::collections::BTreeMap;
 use std::rc::Rc;
 
 pub use cost::{Stage, Waves, suits, waves};
-pub use fetch::{Fetch, fetches};
+pub use fetch::{Brought, Fetch, fetches, shares_before};
 pub use launch::{Beside, Gate, MOMENTS, PIECE, Part};
-pub use order::{Group, Order, order};
+pub use order::{Group, Order, Word, order};
 pub use tile::{Does, Family, Tile};
 
 use super::GpuError;

@@ -3,8 +3,10 @@
 use super::Tile;
 use crate::schedule::Extent;
 
-/// Bytes of `struct Band` and of `struct Wait`.
+/// Bytes of `struct Band`.
 pub(super) const BAND: u64 = 24;
+/// Bytes of `struct Wait`.
+const WAIT: usize = 24;
 /// Bytes of `struct Completion`.
 pub(super) const COMPLETION: usize = 24;
 /// Bytes of `struct Section`.
@@ -12,14 +14,30 @@ pub(super) const SECTION: usize = 16;
 /// Rows of C whose tiles blocks take at the same time, so that they share B in the cache.
 const GROUP_ROWS: u64 = 2048;
 
+/// A word that rows wait for.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub struct Word {
+    pub address: u64,
+    /// Whether shares of what the kernel brings itself are counted there, as [`Fetch`](super::Fetch) says; else
+    /// it is a flag.
+    pub counts: bool,
+}
+
+impl Word {
+    /// A flag.
+    pub const fn flag(address: u64) -> Self {
+        let counts = false;
+        Self { address, counts }
+    }
+}
+
 /// Rows of a product that wait for the same.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Group {
     pub rows: Extent,
     /// The first of k that waits: what is computed before needs none of the flags.
     pub from: u64,
-    /// Addresses of the flags.
-    pub flags: Vec<u64>,
+    pub flags: Vec<Word>,
     /// Address of the flag that says that these rows and those of all groups before are there.
     pub sets: Option<u64>,
 }
@@ -31,16 +49,17 @@ pub struct Order {
     pub sections: Vec<u8>,
     pub waits: Vec<u8>,
     pub completions: Vec<u8>,
+    /// Tiles of clusters that wait for nothing before the first that waits.
+    pub ready: u64,
 }
 
-/// The tables of a product of `m` × `n` by kernels of `tile`, whose `groups` come in the order in
-/// which their rows are expected. Bands of the tile need not end where groups end: one begins when
-/// the last group that it touches is there, waits for all of them, in the order of k, and counts
-/// towards the flags of the first and of all that follow. Bands that begin with one group are a section: tiles of other
-/// bands are not taken among theirs, so that rows that are there never wait behind rows that are not.
-/// The tag of a wait is its place, where flags are numbered group
-/// by group. `parts` are the rows of C that go to one place each, from the top without gaps; none
-/// where C is one. `counters` is the address of a word for each group, zero before.
+/// The tables of a product of `m` × `n` by kernels of `tile`, whose `groups` come in the order in which their rows are
+/// expected. Bands of the tile need not end where groups end: one begins when the last group that it touches is there,
+/// waits for all of them, in the order of k, and counts towards the flags of the first and of all that follow. Bands
+/// that begin with one group are a section: tiles of other bands are not taken among theirs, so that rows that are
+/// there never wait behind rows that are not. The tag of a wait is its place, where flags are numbered group by group.
+/// `parts` are the rows of C that go to one place each, from the top without gaps; none where C is one. `counters` is
+/// the address of a word for each group, zero before.
 pub fn order(
     tile: Tile,
     (m, n): (u64, u64),
@@ -70,6 +89,11 @@ pub fn order(
         .collect();
     bands.sort();
     let sections = sections(groups, &bands, height, columns);
+    let waits = |(.., touched): &(usize, u64, Vec<usize>)| {
+        touched.iter().any(|&group| !groups[group].flags.is_empty())
+    };
+    // Sections hold bands that wait, or bands that do not.
+    let ready = bands.iter().take_while(|band| !waits(band)).count() as u64 * columns;
     // Groups that set flags; which of them a band is the first to count for.
     let setting: Vec<usize> = (0..groups.len())
         .filter(|&g| groups[g].sets.is_some())
@@ -78,8 +102,7 @@ pub fn order(
         let first = touched.first().copied().unwrap_or(0);
         setting.partition_point(|&g| g < first)
     };
-    let mut table = Vec::new();
-    let mut listed = Vec::new();
+    let (mut table, mut listed) = (Vec::new(), Vec::new());
     for (_, band, touched) in &bands {
         let first = listed.len() as u32;
         for &group in touched {
@@ -100,11 +123,12 @@ pub fn order(
             table.extend(word.to_le_bytes());
         }
     }
-    let mut waits = Vec::with_capacity(16 * listed.len());
+    let mut waits = Vec::with_capacity(WAIT * listed.len());
     for (from, flag, tag) in listed {
-        waits.extend(flag.to_le_bytes());
-        waits.extend(from.to_le_bytes());
-        waits.extend(tag.to_le_bytes());
+        waits.extend(flag.address.to_le_bytes());
+        for word in [from, tag, u32::from(flag.counts), 0] {
+            waits.extend(word.to_le_bytes());
+        }
     }
     let mut completions = Vec::with_capacity(COMPLETION * setting.len());
     for (i, &group) in setting.iter().enumerate() {
@@ -122,6 +146,7 @@ pub fn order(
         sections,
         waits,
         completions,
+        ready,
     }
 }
 
@@ -167,6 +192,14 @@ mod tests {
     use super::*;
     use crate::gpu::tiles::Family;
 
+    const TILE: Tile = Tile {
+        family: Family::Sm80,
+        rows: 128,
+        cols: 128,
+        stages: 3,
+        cluster: (1, 1),
+    };
+
     fn words(bytes: &[u8]) -> Vec<u32> {
         let word = |b: &[u8]| u32::from_le_bytes([b[0], b[1], b[2], b[3]]);
         bytes.chunks_exact(4).map(word).collect()
@@ -174,27 +207,18 @@ mod tests {
 
     #[test]
     fn bands_share_groups_evenly() {
-        assert_eq!(
-            [1, 7, 8, 9, 16, 17].map(|n| grouped(n, 256)),
-            [1, 7, 8, 5, 8, 6]
-        );
+        let groups = [1, 7, 8, 9, 16, 17].map(|n| grouped(n, 256));
+        assert_eq!(groups, [1, 7, 8, 5, 8, 6]);
         assert_eq!(grouped(3, 4096), 1);
     }
 
     #[test]
     fn bands_follow_the_last_group_that_they_touch() {
-        let tile = Tile {
-            family: Family::Sm80,
-            rows: 128,
-            cols: 128,
-            stages: 3,
-            cluster: (1, 1),
-        };
         // Own rows 200-400 first, then 400-500, then 0-200; the first and the last set flags.
         let group = |start, len, flags: &[u64], sets| Group {
             rows: Extent { start, len },
             from: 0,
-            flags: flags.to_vec(),
+            flags: flags.iter().map(|&at| Word::flag(at)).collect(),
             sets,
         };
         let groups = [
@@ -203,7 +227,7 @@ mod tests {
             group(0, 200, &[80, 90], Some(61)),
         ];
         let parts = [Extent::new(0, 300), Extent::new(300, 200)];
-        let order = order(tile, (500, 200), &groups, &parts, 1000);
+        let order = order(TILE, (500, 200), &groups, &parts, 1000);
         let bands = words(&order.bands);
         let bands: Vec<&[u32]> = bands.chunks(6).collect();
         // Rows 256-383 wait for nothing; 384-499 for 70; 0-127 for 80 and 90; 128-255 touch both, and
@@ -217,14 +241,15 @@ mod tests {
                 [1, 3, 2, 0, 1, 0]
             ]
         );
+        assert_eq!(order.ready, 2);
         // Bands 2, 3 and the two that end with the last group; tiles in two columns.
         let sections = words(&order.sections);
         let sections: Vec<&[u32]> = sections.chunks(4).collect();
         assert_eq!(sections, [[0, 0, 1, 1], [2, 1, 1, 1], [4, 2, 2, 2]]);
         let waits = words(&order.waits);
-        let each: Vec<(u32, u32)> = waits.chunks(4).map(|w| (w[0], w[3])).collect();
+        let each: Vec<(u32, u32)> = waits.chunks(6).map(|w| (w[0], w[3])).collect();
         assert_eq!(each, [(70, 0), (80, 1), (90, 2), (80, 1), (90, 2)]);
-        assert!(waits.chunks(4).all(|w| w[2] == 0));
+        assert!(waits.chunks(6).all(|w| w[2] == 0 && w[4] == 0));
         // Two columns of tiles: three bands, then all four.
         let done = words(&order.completions);
         let each: Vec<(u32, u32, u32)> = done.chunks(6).map(|w| (w[0], w[2], w[4])).collect();
@@ -233,18 +258,18 @@ mod tests {
 
     #[test]
     fn slabs_are_awaited_in_the_order_of_k() {
-        let tile = Tile {
-            family: Family::Sm80,
-            rows: 128,
-            cols: 128,
-            stages: 3,
-            cluster: (1, 1),
+        let counts = true;
+        let counted = |at: u64| {
+            (at > 0).then_some(Word {
+                address: at,
+                counts,
+            })
         };
         // Own rows 0-99; then 100-199 and 200-299, each in two slabs with a flag of its own.
         let group = |start, from, flag| Group {
             rows: Extent { start, len: 100 },
             from,
-            flags: if flag == 0 { Vec::new() } else { vec![flag] },
+            flags: counted(flag).into_iter().collect(),
             sets: None,
         };
         let groups = [
@@ -254,13 +279,15 @@ mod tests {
             group(200, 0, 30),
             group(200, 64, 40),
         ];
-        let order = order(tile, (300, 128), &groups, &[], 0);
+        let order = order(TILE, (300, 128), &groups, &[], 0);
         let bands = words(&order.bands);
         let bands: Vec<&[u32]> = bands.chunks(6).map(|band| &band[..3]).collect();
         // Rows 0-127 touch the first three groups, 128-255 both pairs of slabs.
         assert_eq!(bands, [[0, 0, 2], [1, 2, 4], [2, 6, 2]]);
+        assert_eq!(order.ready, 0);
         let waits = words(&order.waits);
-        let each: Vec<(u32, u32, u32)> = waits.chunks(4).map(|w| (w[0], w[2], w[3])).collect();
+        let each: Vec<(u32, u32, u32)> = waits.chunks(6).map(|w| (w[0], w[2], w[3])).collect();
+        assert!(waits.chunks(6).all(|w| w[4] == 1));
         let first = [(10, 0, 0), (20, 64, 1)];
         let both = [(10, 0, 0), (30, 0, 2), (20, 64, 1), (40, 64, 3)];
         let last = [(30, 0, 2), (40, 64, 3)];

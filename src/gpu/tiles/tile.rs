@@ -2,6 +2,7 @@
 
 use std::fmt;
 
+use super::fetch::{FETCH, MOST_FETCHES};
 use crate::device::DType;
 use crate::gpu::lt::Problem;
 use crate::gpu::raw::Attributes;
@@ -186,8 +187,13 @@ impl Tile {
     pub const fn shared(self) -> u32 {
         let stages = self.stages * (self.rows + self.cols) * DEPTH as u32 * 2;
         match self.family {
-            // Four pieces of C of 64 × 64, the barriers, a word for each piece, and what aligns it all.
-            Family::Sm90 => stages + 4 * 64 * 64 * 2 + 1024 + 16 * self.stages + 32 + 16 + 16,
+            // Four pieces of C of 64 × 64, the barriers (of stages, of pieces, of pieces that come back), a word
+            // for each piece and one for what is there, a table of what is brought, and what aligns it all.
+            Family::Sm90 => {
+                let barriers = 16 * self.stages + 32 + 16;
+                let table = FETCH * MOST_FETCHES;
+                stages + 4 * 64 * 64 * 2 + barriers + 16 + 4 + (table + 16) as u32 + 1024
+            }
             Family::Sm80 => stages,
         }
     }
