@@ -189,6 +189,32 @@ fn a_graph_reaches_another_gpu_and_comes_back() {
 }
 
 #[test]
+fn gpus_that_wait_inside_kernels_alone_have_graphs_of_their_own() {
+    // T(edge) = T(0): no edge lies between the GPUs. Where products wait in streams, or for a
+    // collective, one graph is for both.
+    let base = machine(|_| {});
+    let with = |strategy: &str, fuse: bool, edge: f64| {
+        let schedule = built(Kind::AgGemm, strategy, &[0, 1], &base);
+        let topology = machine(|device| {
+            device.costs.more.graph_event_peer = Some(Seconds::of(edge));
+        });
+        let how = Executed {
+            launch: LaunchMode::Graph,
+            lowered: lowered::Options {
+                fuse,
+                ..lowered::Options::default()
+            },
+            ..Executed::default()
+        };
+        executed(&schedule, &topology, &how).unwrap().makespan
+    };
+    let difference = |strategy, fuse| with(strategy, fuse, 6.0 * US) - with(strategy, fuse, 0.0);
+    assert_eq!(difference("fusion-alltoall", true), 0.0);
+    assert!(difference("fusion-alltoall", false) > 12.0 * US * (1.0 - 1e-9));
+    assert!(difference("sequential", true) > 0.0);
+}
+
+#[test]
 fn queues_that_share_a_copy_engine_take_turns() {
     // Two queues of one GPU, a copy of each: the first is told only after the second, at the next
     // turn of its queue, so that both GEMMs that wait begin after all copies.

@@ -4,7 +4,7 @@ use std::cell::RefCell;
 use std::time::Duration;
 
 use super::Run;
-use super::lane::{Before, GRAPH, commands};
+use super::lane::{Before, commands};
 use super::tables::Traced;
 use crate::gpu::GpuError;
 use crate::gpu::plan::{Mode, Step, StreamId, What};
@@ -36,9 +36,22 @@ pub struct Extras<'a> {
     pub tails: Option<&'a [Event]>,
     /// Recorded behind the whole run, in the origin.
     pub end: Option<&'a Event>,
+    /// By GPU of the plan: recorded behind its graph, where each has one of its own ([`Run::parts`]).
+    pub ends: Option<&'a [Event]>,
     /// How often the steps follow one another between fork and join, for those of [`Run::is_calls`]; 0
     /// is once.
     pub calls: u32,
+}
+
+/// What a run is handed to.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub(super) enum Into {
+    /// The streams, as fast as they take it.
+    Streams,
+    /// A graph that is captured, all of it.
+    Graph,
+    /// The graph of the GPU of a stream that is captured, what is its own.
+    Part(StreamId),
 }
 
 impl Run<'_> {
@@ -57,16 +70,9 @@ impl Run<'_> {
         self.tell(epoch, start)?;
         // A traced run goes step by step, which a plan for graphs allows.
         if self.plan.mode == Mode::Stream || extras.trace.is_some() || extras.tiles.is_some() {
-            self.issue((parity, epoch), start, extras, true)?;
+            self.issue((parity, epoch), start, extras, Into::Streams)?;
         } else {
-            let Some(graph) = &self.graphs[parity as usize] else {
-                return Err(GpuError::Argument("the run was not captured".to_owned()));
-            };
-            self.room(self.plan.origin, GRAPH)?;
-            if let Start::Each(events) = start {
-                origin.wait(&events[self.plan.streams[self.plan.origin.index()].gpu.index()])?;
-            }
-            graph.launch(origin)?;
+            self.launch(parity, start, extras)?;
         }
         if let Some(end) = extras.end {
             origin.record(end)?;
@@ -96,29 +102,40 @@ impl Run<'_> {
         }
     }
 
-    /// Fork, steps, join. `watched`: as fast as the streams take it; else all of it, as when a
-    /// graph is captured.
+    /// Fork, steps, join.
     pub(super) fn issue(
         &self,
         (parity, epoch): (u64, u32),
         start: Start<'_>,
         extras: &Extras<'_>,
-        watched: bool,
+        into: Into,
     ) -> Result<(), GpuError> {
         let plan = &*self.plan;
+        let watched = into == Into::Streams;
         let room = |stream: StreamId, commands: usize| match watched {
             true => self.room(stream, commands),
             false => Ok(()),
         };
-        room(plan.origin, 2)?;
-        let origin = self.stream(plan.origin);
-        let begin = &self.events[plan.fork.event.index()];
         let gpu_of = |stream: StreamId| plan.streams[stream.index()].gpu.index();
+        let (head, begin, forked) = match into {
+            Into::Streams | Into::Graph => (
+                plan.origin,
+                &self.events[plan.fork.event.index()],
+                plan.fork.streams.clone(),
+            ),
+            Into::Part(head) => (head, &self.lanes[head.index()].captured, self.beside(head)),
+        };
+        let here = |stream: StreamId| match into {
+            Into::Part(head) => gpu_of(stream) == gpu_of(head),
+            _ => true,
+        };
+        room(head, 2)?;
+        let origin = self.stream(head);
         match start {
             Start::Origin => origin.record(begin)?,
-            Start::Each(events) => origin.wait(&events[gpu_of(plan.origin)])?,
+            Start::Each(events) => origin.wait(&events[gpu_of(head)])?,
         }
-        for &stream in &plan.fork.streams {
+        for &stream in &forked {
             room(stream, 1)?;
             match start {
                 Start::Origin => self.stream(stream).wait(begin)?,
@@ -126,7 +143,7 @@ impl Run<'_> {
             }
         }
         if let Some(random) = extras.shake {
-            for &stream in plan.fork.streams.iter().chain([&plan.origin]) {
+            for &stream in forked.iter().chain([&head]) {
                 self.pause(stream, random, LATE)?;
             }
         }
@@ -134,6 +151,10 @@ impl Run<'_> {
         let (mut next, mut again) = (0, extras.calls.saturating_sub(1));
         while let Some(step) = plan.steps.get(next) {
             let count = self.together(next);
+            if !here(step.stream) {
+                next += count;
+                continue;
+            }
             if let Some((_, time)) =
                 late.filter(|&(rank, _)| self.schedule.task(step.task).rank == rank)
             {
@@ -175,10 +196,15 @@ impl Run<'_> {
             for (s, (lane, tail)) in self.lanes.iter().zip(tails).enumerate() {
                 match watched {
                     true => lane.stream.record(tail)?,
-                    false if self.works(s) => lane.stream.record_in_graph(tail)?,
+                    false if self.works(s) && here(StreamId(s as u32)) => {
+                        lane.stream.record_in_graph(tail)?;
+                    }
                     false => {}
                 }
             }
+        }
+        if let Into::Part(head) = into {
+            return self.join_all(head, &self.beside(head));
         }
         for (stream, event) in &plan.join {
             let event = &self.events[event.index()];
@@ -205,28 +231,14 @@ impl Run<'_> {
         self.plan.mode == Mode::Stream && self.plan.steps.iter().all(call)
     }
 
-    /// Joins the streams whose last step others await too, because a graph must not end with a record
-    /// that nobody waits for.
-    fn join_rest(&self) -> Result<(), GpuError> {
-        let plan = &*self.plan;
-        for (s, lane) in self.lanes.iter().enumerate() {
-            let joined = plan.join.iter().any(|(stream, _)| stream.index() == s);
-            if s != plan.origin.index() && !joined && self.works(s) {
-                lane.stream.record(&lane.mark)?;
-                self.stream(plan.origin).wait(&lane.mark)?;
-            }
-        }
-        Ok(())
-    }
-
     /// Whether a stream has steps.
-    fn works(&self, stream: usize) -> bool {
+    pub(super) fn works(&self, stream: usize) -> bool {
         let here = |step: &Step| step.stream.index() == stream;
         self.plan.steps.iter().any(here)
     }
 
     /// Waits until a stream's queue surely takes `commands` more.
-    fn room(&self, id: StreamId, commands: usize) -> Result<(), GpuError> {
+    pub(super) fn room(&self, id: StreamId, commands: usize) -> Result<(), GpuError> {
         let lane = &self.lanes[id.index()];
         match lane.add(commands) {
             Before::Nothing => return Ok(()),

@@ -65,7 +65,10 @@ impl Fill {
 #[derive(Debug)]
 pub(super) struct Lane {
     pub stream: Stream,
+    /// How far it has come, where its queue was nearly full.
     pub mark: Event,
+    /// Where captures fork and join; never recorded outside of one, as a mark is never in one.
+    pub captured: Event,
     fill: Fill,
 }
 
@@ -73,6 +76,7 @@ impl Lane {
     pub fn new(stream: Stream) -> Result<Self, GpuError> {
         Ok(Self {
             mark: Event::new(stream.gpu(), false)?,
+            captured: Event::new(stream.gpu(), false)?,
             stream,
             fill: Fill::default(),
         })

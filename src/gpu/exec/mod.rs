@@ -8,7 +8,7 @@
 //!
 //! ```text
 //! stream mode   fork → steps one by one in issue order → join          flags and events
-//! graph mode    the same, captured once for each half, then launched   events only
+//! graph mode    the same, captured once for each half, then launched   events, and words inside kernels
 //! ```
 //!
 //! **Nothing waits without a limit.** [`Run::finish`] polls. When the limit passes, it reads the
@@ -20,6 +20,7 @@
 
 mod asked;
 mod faults;
+mod graphs;
 mod issue;
 mod lane;
 mod machine;

@@ -7,6 +7,7 @@ use rustc_hash::FxHashMap;
 
 use super::Faults;
 use super::asked::problem;
+use super::graphs::Part;
 use super::lane::{GRAPH, Lane, commands};
 use super::machine::{Device, Machine, Role};
 use super::memory::{memory, multiplies};
@@ -17,7 +18,7 @@ use crate::gpu::lt::{Problem, WORKSPACE};
 use crate::gpu::plan::{Library, Mode, Plan, StreamId};
 use crate::gpu::raw::nccl::{Comms, Registration};
 use crate::gpu::raw::window::{self, Windows};
-use crate::gpu::raw::{Event, GraphExec, Memory, Pinned, Priority, Region, Stream};
+use crate::gpu::raw::{Event, Memory, Pinned, Priority, Region, Stream};
 use crate::schedule::{Rank, Schedule};
 
 /// A plan on a machine, ready to be performed again and again.
@@ -58,7 +59,7 @@ pub struct Run<'m> {
     /// By [`Plan::groups`].
     pub(super) comms: Vec<Option<Rc<Comms>>>,
     /// By parity.
-    pub(super) graphs: [Option<GraphExec>; 2],
+    pub(super) graphs: [Vec<Part>; 2],
     /// Recorded in the origin at the end of a run.
     pub(super) done: Event,
     pub(super) epoch: Cell<u32>,
@@ -227,7 +228,7 @@ impl<'m> Run<'m> {
             copied: Vec::new(),
             workspaces,
             comms,
-            graphs: [None, None],
+            graphs: [Vec::new(), Vec::new()],
             epoch: Cell::new(0),
             faults,
         };

@@ -1,10 +1,10 @@
-//! What precedes the first performance: algorithms, first calls, graphs.
+//! What precedes the first performance: algorithms, first calls.
 
 use super::issue::Extras;
-use super::{Asked, Run, Start, asked};
+use super::{Asked, Run, asked};
 use crate::gpu::GpuError;
 use crate::gpu::lt::{Problem, Trial};
-use crate::gpu::plan::{Mode, Products, What};
+use crate::gpu::plan::{Products, What};
 use crate::gpu::tiles::{self, Does};
 
 impl Run<'_> {
@@ -83,30 +83,6 @@ impl Run<'_> {
                 }
             }
             next += count;
-        }
-        Ok(())
-    }
-
-    /// Captures the run into graphs, one for each half; needed once in graph mode.
-    ///
-    /// # Errors
-    /// The driver's, e.g. where it cannot put several GPUs into one graph.
-    pub fn capture(&mut self, extras: &Extras<'_>) -> Result<(), GpuError> {
-        self.machine.usable()?;
-        if self.plan.mode != Mode::Graph {
-            return Ok(());
-        }
-        for parity in 0..2 {
-            let origin = self.stream(self.plan.origin);
-            origin.begin_capture()?;
-            let issued = self.issue((parity, 0), Start::Origin, extras, false);
-            // The capture ends whatever happened in it.
-            let graph = origin.end_capture();
-            issued?;
-            let exec = graph?.instantiate()?;
-            exec.upload(origin)?;
-            origin.finish(self.machine.settings().limit, "sending a graph to the GPUs")?;
-            self.graphs[parity as usize] = Some(exec);
         }
         Ok(())
     }

@@ -44,6 +44,8 @@ pub struct Timer<'m> {
     tails: Vec<Event>,
     /// Behind a graph.
     end: Event,
+    /// Behind the graph of each GPU of the plan.
+    part_ends: Vec<Event>,
     /// Whether the end of every stream is known: in stream mode, and in graphs that record them.
     ends: bool,
     /// By rank: the streams with its tasks.
@@ -70,6 +72,9 @@ impl<'m> Timer<'m> {
             .collect::<Result<_, _>>()?;
         let origin = plan.streams[plan.origin.index()].gpu.index();
         let end = Event::new(&run.device(origin).gpu, true)?;
+        let part_ends = (0..plan.gpus.len())
+            .map(|gpu| Event::new(&run.device(gpu).gpu, true))
+            .collect::<Result<_, _>>()?;
         let graph = plan.mode == Mode::Graph;
         let schedule = run.schedule();
         let mut streams_of = vec![Vec::new(); schedule.placement.len()];
@@ -89,6 +94,7 @@ impl<'m> Timer<'m> {
             starts,
             tails,
             end,
+            part_ends,
             ends: ends || !graph,
             streams_of,
             run,
@@ -141,6 +147,7 @@ impl<'m> Timer<'m> {
             let last = Extras {
                 tails: (repeat + 1 == repeats).then_some(self.tails.as_slice()),
                 end: (repeat + 1 == repeats).then_some(&self.end),
+                ends: (repeat + 1 == repeats).then_some(self.part_ends.as_slice()),
                 ..Extras::default()
             };
             let start = match repeat {
@@ -280,11 +287,16 @@ impl<'m> Timer<'m> {
             }
             ranks.push(latest);
         }
+        let mut part_ends = Vec::new();
+        for gpu in self.run.parts() {
+            part_ends.push(self.starts[gpu].seconds_to(&self.part_ends[gpu])?);
+        }
         let makespan = match graph {
-            true => {
+            true if part_ends.is_empty() => {
                 let origin = plan.streams[plan.origin.index()].gpu.index();
                 self.starts[origin].seconds_to(&self.end)?
             }
+            true => part_ends.into_iter().fold(0.0, f64::max),
             false => ranks.iter().copied().fold(0.0, f64::max),
         };
         Ok(Sample {

@@ -2,12 +2,23 @@
 
 use super::{Engine, EngineKind, Event};
 use crate::schedule::lowered::by_loader;
-use crate::schedule::{Mover, TaskId, Via, Work};
+use crate::schedule::{Mover, Schedule, TaskId, Via, Work};
 use crate::sim::fluid::TIE;
 use crate::sim::graph::NONE;
 use crate::sim::waits::{Signals, crosses};
 use crate::sim::{LaunchMode, SimError, Submission};
 use crate::timeline::Cause;
+
+/// Whether GPUs wait for one another inside kernels alone: the executor then records a graph for each.
+pub(super) fn apart(schedule: &Schedule) -> bool {
+    let gpu = |task: TaskId| schedule.placement[usize::from(schedule.task(task).rank.0)];
+    let mut tasks = (0..schedule.tasks.len() as u32).map(TaskId);
+    schedule.collectives.is_empty()
+        && tasks.all(|task| {
+            let mut deps = schedule.deps(task).iter();
+            deps.all(|dep| dep.via == Via::KernelFlag || gpu(dep.task) == gpu(task))
+        })
+}
 
 impl Engine<'_> {
     /// Marks a task as ended at this instant.
@@ -131,8 +142,8 @@ impl Engine<'_> {
         }
     }
 
-    /// Between the GPU where a graph is launched, that of the first task, and another: at both ends
-    /// of a run [s].
+    /// Between the GPU where a graph of all GPUs is launched, that of the first task, and another: at both
+    /// ends of a run [s].
     pub(super) fn across(&self, gpu: u32) -> f64 {
         let origin = self
             .schedule
@@ -140,7 +151,8 @@ impl Engine<'_> {
             .first()
             .map_or(gpu, |_| self.costs.gpu(0));
         let graph = self.options.submission == Submission::Beforehand
-            && self.options.launch == LaunchMode::Graph;
+            && self.options.launch == LaunchMode::Graph
+            && !self.apart;
         match graph && origin != gpu {
             true => self.costs.hand_off(Via::Event, origin, gpu),
             false => 0.0,
@@ -190,6 +202,9 @@ impl Engine<'_> {
     fn hand_off(&self, task: u32, step: u32, via: Via) -> f64 {
         if self.stores.performs(step) {
             return 0.0; // it is a part of the kernel
+        }
+        if via == Via::KernelFlag && by_loader(self.schedule, TaskId(task)) {
+            return self.costs.counted();
         }
         let here = self.staging.ended_on(task);
         let here = here.unwrap_or_else(|| self.costs.gpu(task));

@@ -61,6 +61,8 @@ pub(super) struct Engine<'a> {
     pub graph: Graph,
     /// Whether a graph runs on real GPUs.
     real_graph: bool,
+    /// Whether each GPU has a graph of its own.
+    apart: bool,
     /// Whether transfers between GPUs go in two parts, over the link and through a host.
     split: bool,
     /// One per step; `ready` is the latest condition so far until the step starts.
@@ -142,6 +144,7 @@ impl<'a> Engine<'a> {
             spans: vec![unstarted; graph.waiting.len()],
             graph,
             real_graph: options.launch == LaunchMode::Graph && options.streams == Streams::PerGpu,
+            apart: options.launch == LaunchMode::Graph && ended::apart(schedule),
             split,
             flowing_since: Vec::new(),
             engines: engines.collect(),
