@@ -142,7 +142,6 @@ impl OperatorArgs {
         topology: &Topology,
         virtual_ranks: bool,
     ) -> Result<Operator, Failure> {
-        let wrong = |error: OperatorError| Failure::input(&remedied(&error.to_string()));
         let kind: Option<Kind> = self
             .op
             .as_deref()
@@ -223,8 +222,12 @@ impl OperatorArgs {
                 "error: {kind} needs a size\n  help: give it with `--bytes`, e.g. `--bytes 64MiB`"
             ))
         })?;
-        Operator::collective(kind, bytes, tp, dtype).map_err(|error| Failure::input(&error))
+        Operator::collective(kind, bytes, tp, dtype).map_err(wrong)
     }
+}
+
+fn wrong(error: OperatorError) -> Failure {
+    Failure::input(&remedied(&error.to_string()))
 }
 
 /// Refuses an element type that one of the first `tp` GPUs cannot multiply.

@@ -1,31 +1,32 @@
 //! `duet calibrate`: measure this machine's GPUs, links and library, and write them as a topology;
 //! or compare two calibrations.
 
+mod compared;
+mod described;
 mod lists;
 mod refit;
 
 use std::fs::File;
 use std::path::{Path, PathBuf};
-use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+use std::time::{Duration, Instant};
 
 use clap::Args;
-use serde_json::Value;
 
 use super::error::Failure;
 use super::gpu::{Watchdog, enter};
-use super::output::{Format, OutputArgs, folder_of, write_file};
+use super::output::{OutputArgs, folder_of, write_file};
 use crate::calibrate::machine::book::Book;
-use crate::calibrate::machine::difference::{Difference, compare};
 use crate::calibrate::machine::doubts;
 use crate::calibrate::machine::file::{Machine, text};
 use crate::calibrate::machine::{self, Options, SECTIONS};
 use crate::device::{self, Device};
 use crate::gpu::Session;
 use crate::gpu::check::STEP_LIMIT;
-use crate::gpu::info::{Info, info};
-use crate::report::grid::Grid;
-use crate::report::list::List;
+use crate::gpu::info::info;
 use crate::topology;
+use compared::show;
+pub(super) use described::today;
+use described::{base, describe};
 use lists::{gemms, list, shapes};
 use refit::refit;
 
@@ -33,24 +34,6 @@ use refit::refit;
 const LARGEST: u64 = 64 << 20;
 /// Time of all sections [s], full and quick.
 const BUDGET: [f64; 2] = [170.0, 14.0];
-/// Parts of a GPU's name and the profile that is started from, the longest first.
-const PROFILES: [(&str, &str); 14] = [
-    ("H100 PCIe", "h100-sxm"),
-    ("A100-PCIE", "a100-pcie-80g"),
-    ("A100 80GB PCIe", "a100-pcie-80g"),
-    ("RTX A6000", "rtx-a6000"),
-    ("RTX 4090", "rtx-4090"),
-    ("GB200", "gb200"),
-    ("B200", "b200"),
-    ("H200", "h200"),
-    ("H100", "h100-sxm"),
-    ("H800", "h800"),
-    ("H20", "h20"),
-    ("A100", "a100-sxm-80g"),
-    ("A800", "a800"),
-    ("L40S", "l40s"),
-];
-
 #[derive(Args, Debug)]
 pub struct CalibrateArgs {
     /// Compare two calibrations number by number instead of measuring; needs no GPU
@@ -264,164 +247,4 @@ fn save(
         ))
     })?;
     Ok(refused)
-}
-
-/// The profile to start from, by the GPU's name.
-fn base(info: &Info) -> Result<Device, Failure> {
-    let model = info
-        .gpus
-        .first()
-        .map_or("", |gpu| gpu.attributes.name.as_str());
-    let name = match PROFILES.iter().find(|(part, _)| model.contains(part)) {
-        Some((_, profile)) => profile,
-        None => {
-            return Err(Failure::Usage(format!(
-                "error: no profile is known for `{model}`\n  help: say which one is nearest, e.g. `--base h100-sxm` (`duet gpus` lists them)"
-            )));
-        }
-    };
-    device::load(name).map_err(|error| Failure::input(&error))
-}
-
-fn describe(info: &Info, out: &Path) -> Machine {
-    let stem = out.file_stem().map(|stem| stem.to_string_lossy());
-    let name: String = stem
-        .unwrap_or_default()
-        .chars()
-        .map(|c| {
-            if c.is_ascii_alphanumeric() || c == '-' {
-                c
-            } else {
-                '-'
-            }
-        })
-        .collect();
-    let first = info.gpus.first();
-    let attributes = first.map(|gpu| &gpu.attributes);
-    let versions = info.libraries.iter().filter_map(|library| {
-        let (_, version) = library.state.as_ref().ok()?;
-        Some(format!("{:?} {version}", library.library))
-    });
-    Machine {
-        name: if name.is_empty() {
-            "calibrated".to_owned()
-        } else {
-            name
-        },
-        gpus: info.gpus.len() as u32,
-        model: attributes.map_or_else(String::new, |a| a.name.clone()),
-        hashes: info.gpus.iter().map(|gpu| gpu.uuid_hash.clone()).collect(),
-        peers: info
-            .gpus
-            .iter()
-            .all(|gpu| gpu.peers.iter().flatten().all(|p| p.access)),
-        nvlink: first.is_some_and(|gpu| !gpu.links.nvlinks.is_empty()),
-        sms: attributes.map_or(1, |a| a.sms),
-        memory: attributes.map_or(1, |a| a.memory),
-        l2: attributes.map_or(1, |a| a.l2),
-        software: versions.collect::<Vec<_>>().join(", "),
-        date: today(),
-    }
-}
-
-/// The date in UTC, `2026-11-30`.
-pub(super) fn today() -> String {
-    let now = SystemTime::now().duration_since(UNIX_EPOCH);
-    date(now.map_or(0, |now| now.as_secs() / 86_400))
-}
-
-/// The date so many days after 1970-01-01 (the algorithm of H. Hinnant's `civil_from_days`).
-fn date(days: u64) -> String {
-    let days = days + 719_468;
-    let (era, day) = (days / 146_097, days % 146_097);
-    let year = (day - day / 1460 + day / 36_524 - day / 146_096) / 365;
-    let day = day - (365 * year + year / 4 - year / 100);
-    let month = (5 * day + 2) / 153;
-    let day = day - (153 * month + 2) / 5 + 1;
-    let month = if month < 10 { month + 3 } else { month - 9 };
-    let year = era * 400 + year + u64::from(month <= 2);
-    format!("{year:04}-{month:02}-{day:02}")
-}
-
-fn show(args: &CalibrateArgs, one: &str, two: &str) -> Result<(), Failure> {
-    let rows = compare(one, two).map_err(|error| Failure::input(&error))?;
-    let mut list = List::new(&["name", "first", "second", "relative"]);
-    let mut grid = Grid::default()
-        .left("number", 0)
-        .right("first", 0)
-        .right("second", 0)
-        .right("difference", 0);
-    let number = |value: Option<f64>| value.map_or_else(|| "·".to_owned(), |v| format!("{v:.5e}"));
-    for row in &rows {
-        let json = |value: Option<f64>| value.map_or(Value::Null, Value::from);
-        let [first, second] = row.values;
-        list.row(vec![
-            row.name.as_str().into(),
-            json(first),
-            json(second),
-            json(row.relative()),
-        ]);
-        let relative = row
-            .relative()
-            .map_or_else(|| "·".to_owned(), |r| format!("{:+.1} %", 100.0 * r));
-        grid.row(vec![
-            row.name.clone(),
-            number(first),
-            number(second),
-            relative,
-        ]);
-    }
-    match args.output.format {
-        Format::Table => {
-            let mut drawing = grid.draw(&args.output.look());
-            drawing.push_str(&summary(&rows));
-            args.output.draw(&drawing)
-        }
-        Format::Json => args.output.write(list.json()?.as_bytes()),
-        Format::Csv => args.output.write(list.csv().as_bytes()),
-    }
-}
-
-fn summary(rows: &[Difference]) -> String {
-    let mut all: Vec<f64> = rows
-        .iter()
-        .filter_map(Difference::relative)
-        .map(f64::abs)
-        .collect();
-    all.sort_by(f64::total_cmp);
-    let at = |share: f64| all.get((share * all.len() as f64) as usize).or(all.last());
-    match (at(0.5), at(0.9), all.last()) {
-        (Some(median), Some(most), Some(worst)) => format!(
-            "\n{} numbers in both: median difference {:.2} %, nine in ten within {:.2} %, largest {:.1} %\n",
-            all.len(),
-            100.0 * median,
-            100.0 * most,
-            100.0 * worst
-        ),
-        _ => "\nno number is in both\n".to_owned(),
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn days_become_dates() {
-        for (days, text) in [
-            (0, "1970-01-01"),
-            (11_016, "2000-02-29"),
-            (20_787, "2026-11-30"),
-            (47_541, "2100-03-01"),
-        ] {
-            assert_eq!(date(days), text);
-        }
-    }
-
-    #[test]
-    fn every_profile_by_name_exists() {
-        for (_, profile) in PROFILES {
-            assert!(device::load(profile).is_ok(), "{profile}");
-        }
-    }
 }

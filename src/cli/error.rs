@@ -51,6 +51,13 @@ impl Failure {
             false => format!("error: {text}"),
         })
     }
+
+    /// A strategy that is none for this operator and machine.
+    pub fn cannot_perform(strategy: &str, reason: &str) -> Self {
+        Self::Input(format!(
+            "error: `{strategy}` cannot be performed: {reason}\n  help: choose another; `duet strategies` says what each is for and its parameters"
+        ))
+    }
 }
 
 /// The house form of errors in words, `what is wrong: remedy`, on two lines.

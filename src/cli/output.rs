@@ -144,7 +144,7 @@ pub fn print(bytes: &[u8]) -> Result<(), Failure> {
 pub fn read_text(path: &Path, most: u64) -> Result<String, Failure> {
     let name = path.display().to_string();
     let bytes = read_file(path, most)
-        .map_err(|error| Failure::Input(format!("error: cannot read `{name}`: {error}")))?;
+        .map_err(|error| Failure::Input(format!("error: cannot read `{name}`: {error}\n  help: name a file that is there and can be read")))?;
     let text = decode(&name, &bytes).map_err(|error| Failure::input(&error))?;
     Ok(text.to_owned())
 }

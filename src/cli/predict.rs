@@ -164,7 +164,7 @@ fn predict(
             .map(|skipped| format!("\n  {}: {}", skipped.strategy, skipped.reason))
             .collect();
         return Err(Failure::Input(format!(
-            "error: no closed form for {operator} on {}{}",
+            "error: no closed form for {operator} on {}{}\n  help: change what these reasons name, or let `duet compare` simulate it",
             topology.name,
             reasons.concat()
         )));

@@ -108,9 +108,9 @@ fn from_strategy<'t>(
     let schedule = match &args.strategy {
         Some(text) => {
             let choice = evaluate::choice(text)?;
-            judge.build(&choice).map_err(|reason| {
-                Failure::Input(format!("error: `{choice}` cannot be performed: {reason}"))
-            })?
+            judge
+                .build(&choice)
+                .map_err(|reason| Failure::cannot_perform(&choice.to_string(), &reason))?
         }
         None => judge.fastest(&strategy::candidates(&operator))?.0,
     };

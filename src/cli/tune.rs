@@ -39,6 +39,7 @@ use cores::{Cores, tiles_of};
 const ASIDE: Duration = Duration::from_secs(600);
 
 #[derive(Args, Debug)]
+#[command(override_usage = "duet tune [OPTIONS] <EXPERIMENT | --shape SHAPE>")]
 pub struct TuneArgs {
     /// Tune every shape of this experiment
     #[arg(

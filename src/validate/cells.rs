@@ -14,7 +14,7 @@ const LARGEST: u64 = 256 << 20;
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum TableError {
     /// The file cannot be read.
-    #[error("cannot read `{file}`: {reason}")]
+    #[error("cannot read `{file}`: {reason}\n  help: name a table that Duet wrote")]
     Unreadable { file: String, reason: String },
     /// The file has mistakes; all are rendered.
     #[error("{0}")]

@@ -240,6 +240,17 @@ fn what_is_wrong_comes_with_a_remedy_of_its_own() {
         let found = failure(&format!("simulate --op ag-gemm {args}"));
         assert_eq!(found, (3, wanted.to_owned()));
     }
+    let uneven = "error: 8 bytes are not a whole number of bf16 elements for each of 8 parts\n  help: use a multiple of 16 bytes, such as 16\n";
+    let found = failure("simulate --op all-reduce --bytes 8B");
+    assert_eq!(found, (3, uneven.to_owned()));
+    let none = "error: `tree` cannot be performed: `tree` does not perform ag-gemm\n  help: choose another; `duet strategies` says what each is for and its parameters\n";
+    let found = failure("simulate --op ag-gemm --strategy tree");
+    assert_eq!(found, (3, none.to_owned()));
+    let unread = "error: cannot read `no/such.csv`: No such file or directory (os error 2)\n  help: name a table that Duet wrote\n";
+    let found = failure(
+        "validate experiments/h200-pair/own.yaml --measured no/such.csv --section errors -t h200-pair",
+    );
+    assert_eq!(found, (3, unread.to_owned()));
 }
 
 #[test]

@@ -170,7 +170,7 @@ fn nothing(operator: &Operator, topology: &str, skipped: &[Skipped]) -> Failure 
         .map(|skipped| format!("\n  {}: {}", skipped.strategy, skipped.reason))
         .collect();
     Failure::Input(format!(
-        "error: no strategy can perform {operator} on {topology}{}",
+        "error: no strategy can perform {operator} on {topology}{}\n  help: change what these reasons name: the shape, `--tp`, `--path` or the machine",
         reasons.concat()
     ))
 }

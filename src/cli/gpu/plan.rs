@@ -113,10 +113,7 @@ fn schedule(args: &PlanArgs, topology: &Topology) -> Result<Schedule, Failure> {
     let share = |rank: u32| (u64::from(rank) * u64::from(gpus) / u64::from(ranks.tp)) as u32;
     let placement: Vec<u32> = (0..ranks.tp).map(share).collect();
     let choice = evaluate::choice(&args.strategy)?;
-    choice.build(&ranks, topology, &placement).map_err(|skip| {
-        Failure::Input(format!(
-            "error: `{choice}` cannot be performed: {}",
-            skip.reason
-        ))
-    })
+    choice
+        .build(&ranks, topology, &placement)
+        .map_err(|skip| Failure::cannot_perform(&choice.to_string(), &skip.reason))
 }
