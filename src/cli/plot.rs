@@ -47,6 +47,12 @@ pub fn run(args: &PlotArgs) -> Result<(), Failure> {
     let table = Results::find(path).map_err(|error| Failure::input(&error))?;
     let experiment = find(args, &table)?;
     let results = Results::read(&table).map_err(|error| Failure::input(&error))?;
+    if results.rows.is_empty() {
+        return Err(Failure::Input(format!(
+            "error: `{}` has a header and no results\n  help: perform its experiment with `duet run`",
+            table.display()
+        )));
+    }
     let products = Products::new(&experiment, &results, &figures(&args.figure, &experiment)?)?;
     let folder = args
         .out

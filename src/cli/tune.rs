@@ -222,7 +222,22 @@ fn dry(args: &TuneArgs, wanted: &[Wanted]) -> Result<(), Failure> {
         });
     }
     drop(progress);
-    show(args, &all)
+    match all.first() {
+        Some(first) if all.iter().all(|tuned| tuned.tried.is_empty()) => Err(none(first)),
+        _ => show(args, &all),
+    }
+}
+
+/// Nothing of any shape can be simulated, for these reasons of the first.
+fn none(first: &Tuned) -> Failure {
+    let reasons = first.skipped.iter();
+    let reasons: String = reasons
+        .map(|(reason, count)| format!("\n  {count} × {reason}"))
+        .collect();
+    Failure::Input(format!(
+        "error: no setting of `{}` can be simulated on `{}`{reasons}\n  help: choose another element type, path or number of ranks, or another machine with `--topology`",
+        first.group, first.machine
+    ))
 }
 
 fn tune(args: &TuneArgs, wanted: &[Wanted]) -> Result<(), Failure> {

@@ -102,4 +102,11 @@ fn what_cannot_be_tuned_is_refused_in_words() {
         "error: `{shape}` has 1048576 pieces that go through the host, and hundreds of settings are simulated\n  help: choose larger pieces for at most 65536 of them, such as `host:2MiB`, or a smaller shape\n"
     );
     assert_eq!(found, (3, wanted));
+    // No setting has a time there.
+    let shape = "gemm-ar/512x1000x16/bf16/2on2/p2p/graph";
+    let found = failure(&format!("tune --dry-run -t v100-dgx1-8 --shape {shape}"));
+    let wanted = format!(
+        "error: no setting of `{shape}` can be simulated on `v100-dgx1-8`\n  14 × `v100-sxm2` has no bf16 peak: choose another --dtype or add it to the GPU profile\n  2 × two GPUs make one ring only: a second would take the same links\n  help: choose another element type, path or number of ranks, or another machine with `--topology`\n"
+    );
+    assert_eq!(found, (3, wanted));
 }

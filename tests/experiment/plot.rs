@@ -154,3 +154,16 @@ fn mistakes_are_told() {
         1 + duet::report::figures::registry().len()
     );
 }
+
+#[test]
+fn a_table_without_rows_is_refused() {
+    let folder = performed();
+    let table = folder.path().join("results/small/results.csv");
+    let text = fs::read_to_string(&table).unwrap();
+    fs::write(&table, text.lines().next().unwrap().to_owned() + "\n").unwrap();
+    let error = duet(folder.path(), &["plot", "results/small"], 3);
+    assert_eq!(
+        error,
+        "error: `results/small/results.csv` has a header and no results\n  help: perform its experiment with `duet run`\n"
+    );
+}
