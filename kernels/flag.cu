@@ -61,3 +61,13 @@ extern "C" __global__ void clock_rate(u64 nanoseconds, u64 *out)
     out[0] = (u64)(clock64() - cycles);
     out[1] = end - begin;
 }
+
+// Blocks that hold their SMs for a while; the first thread of each writes when it began.
+extern "C" __global__ void hold(u64 nanoseconds, u64 *begins)
+{
+    const u64 begin = now();
+    if (threadIdx.x == 0)
+        begins[blockIdx.x] = begin;
+    while (now() - begin < nanoseconds) {
+    }
+}

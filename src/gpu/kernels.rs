@@ -139,6 +139,7 @@ pub struct Kernels {
     epoch_bump: Kernel,
     barrier: Kernel,
     delay: Kernel,
+    hold: Kernel,
     clock_rate: Kernel,
     stamp: Kernel,
 }
@@ -178,6 +179,7 @@ impl Kernels {
             epoch_bump: flag.kernel("epoch_bump")?,
             barrier: flag.kernel("barrier")?,
             delay: flag.kernel("delay")?,
+            hold: flag.kernel("hold")?,
             clock_rate: flag.kernel("clock_rate")?,
             stamp: flag.kernel("stamp")?,
         })
@@ -221,6 +223,7 @@ impl Kernels {
             ("epoch_bump", &self.epoch_bump),
             ("barrier", &self.barrier),
             ("delay", &self.delay),
+            ("hold", &self.hold),
             ("clock_rate", &self.clock_rate),
             ("stamp", &self.stamp),
         ];

@@ -23,6 +23,7 @@ mod extras;
 pub mod file;
 mod graphs;
 mod grid;
+mod held;
 mod host;
 mod joined;
 mod judged;
@@ -65,7 +66,7 @@ pub struct Section {
 
 /// All sections in the order of measurement: the graphs' kernels are captured by others too, and
 /// GEMMs come last, for they use whatever time is left.
-pub const SECTIONS: [Section; 16] = [
+pub const SECTIONS: [Section; 17] = [
     graphs::SECTION,
     copies::SECTION,
     blocks::SECTION,
@@ -79,6 +80,7 @@ pub const SECTIONS: [Section; 16] = [
     crowd::SECTION,
     margin::SECTION,
     race::SECTION,
+    held::SECTION,
     choices::SECTION,
     judged::SECTION,
     grid::SECTION,

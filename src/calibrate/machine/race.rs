@@ -110,7 +110,7 @@ fn run(lab: &Lab<'_>, book: &Book<'_>) -> Result<(), GpuError> {
 }
 
 /// A GEMM on each GPU that leaves collectives their SMs.
-fn on_fewer(lab: &Lab<'_>, shape: [u64; 3]) -> Result<Vec<Ready>, GpuError> {
+pub(super) fn on_fewer(lab: &Lab<'_>, shape: [u64; 3]) -> Result<Vec<Ready>, GpuError> {
     let sms = lab.units[0].gpu.attributes().sms.saturating_sub(24).max(1);
     let problem = Problem {
         sms,

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use super::{Epoch, GpuError, Kernels, Limit, MOST, nanoseconds};
+use super::{ALONE, Epoch, GpuError, Kernels, Limit, MOST, nanoseconds};
 use crate::gpu::raw::{Args, Launch, Region, Stream};
 
 impl Kernels {
@@ -77,6 +77,29 @@ impl Kernels {
         let time = nanoseconds(time.min(Duration::from_secs(1)));
         let args = Args::default().u64(time);
         self.delay.launch(stream, Launch::row(1, 1), &args)
+    }
+
+    /// Holds an SM with each of `blocks` blocks for a while, at most a second, where they begin in clusters of
+    /// `cluster`; `begins` takes 8 bytes a block, when it began on the GPU's timer \[ns\].
+    ///
+    /// # Errors
+    /// [`GpuError::Bounds`], and the driver's.
+    pub fn hold(
+        &self,
+        stream: &Stream,
+        (blocks, cluster): (u32, u32),
+        time: Duration,
+        begins: Region,
+    ) -> Result<(), GpuError> {
+        let time = nanoseconds(time.min(Duration::from_secs(1)));
+        let begins = begins.need("beginnings", 8 * u64::from(blocks))?;
+        self.hold.allow_shared(ALONE)?;
+        let size = Launch {
+            shared: ALONE,
+            ..Launch::row(blocks, 32)
+        };
+        let args = Args::default().u64(time).u64(begins);
+        self.hold.launch_together(stream, size, cluster, &args)
     }
 
     /// Writes the time on the GPU's timer \[ns\] once all that precedes in `stream` has ended.

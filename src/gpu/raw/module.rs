@@ -200,20 +200,7 @@ impl Kernel {
     /// The driver's, for GPUs without clusters too.
     pub fn clusters(&self, cluster: u32, threads: u32, shared: u32) -> Result<u32, GpuError> {
         self.gpu.enter()?;
-        let mut value = MaybeUninit::<CUlaunchAttributeValue>::zeroed();
-        // SAFETY: a union of plain numbers, all of whose bytes are set.
-        let value = unsafe {
-            let value = value.assume_init_mut();
-            value.clusterDim.x = cluster;
-            value.clusterDim.y = 1;
-            value.clusterDim.z = 1;
-            *value
-        };
-        let mut attribute = CUlaunchAttribute {
-            id: CUlaunchAttributeID::CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION,
-            pad: Default::default(),
-            value,
-        };
+        let mut attribute = together(cluster);
         let config = CUlaunchConfig {
             gridDimX: cluster,
             gridDimY: 1,
@@ -256,6 +243,20 @@ impl Kernel {
     /// # Errors
     /// [`GpuError::Argument`] for a stream of another GPU, and the driver's.
     pub fn launch(&self, stream: &Stream, size: Launch, args: &Args) -> Result<(), GpuError> {
+        self.launch_together(stream, size, 1, args)
+    }
+
+    /// As [`Self::launch`], in clusters of so many blocks, if more than one, each in one group of SMs.
+    ///
+    /// # Errors
+    /// As [`Self::launch`].
+    pub fn launch_together(
+        &self,
+        stream: &Stream,
+        size: Launch,
+        cluster: u32,
+        args: &Args,
+    ) -> Result<(), GpuError> {
         if stream.gpu().ordinal() != self.gpu.ordinal() {
             return Err(GpuError::Argument(format!(
                 "a kernel of GPU {} in a stream of GPU {}",
@@ -269,22 +270,46 @@ impl Kernel {
             .iter()
             .map(|&start| ptr::from_ref(&args.words[start]).cast_mut().cast())
             .collect();
-        // SAFETY: live handles; each pointer leads to at least 8 bytes that the driver copies now;
-        // the kernels are ours and check their sizes in the functions that call this.
-        check("cuLaunchKernel", unsafe {
-            sys::cuLaunchKernel(
+        let mut attribute = together(cluster);
+        let config = CUlaunchConfig {
+            gridDimX: size.grid.0,
+            gridDimY: size.grid.1,
+            gridDimZ: 1,
+            blockDimX: size.block,
+            blockDimY: 1,
+            blockDimZ: 1,
+            sharedMemBytes: size.shared,
+            hStream: stream.raw(),
+            attrs: &raw mut attribute,
+            numAttrs: u32::from(cluster > 1),
+        };
+        // SAFETY: live handles; each pointer leads to at least 8 bytes that the driver copies now, as it does
+        // the attribute; the kernels are ours and check their sizes in the functions that call this.
+        check("cuLaunchKernelEx", unsafe {
+            sys::cuLaunchKernelEx(
+                &raw const config,
                 self.raw,
-                size.grid.0,
-                size.grid.1,
-                1,
-                size.block,
-                1,
-                1,
-                size.shared,
-                stream.raw(),
                 pointers.as_mut_ptr(),
                 ptr::null_mut(),
             )
         })
+    }
+}
+
+/// That so many blocks begin together.
+fn together(cluster: u32) -> CUlaunchAttribute {
+    let mut value = MaybeUninit::<CUlaunchAttributeValue>::zeroed();
+    // SAFETY: a union of plain numbers, all of whose bytes are set.
+    let value = unsafe {
+        let value = value.assume_init_mut();
+        value.clusterDim.x = cluster;
+        value.clusterDim.y = 1;
+        value.clusterDim.z = 1;
+        *value
+    };
+    CUlaunchAttribute {
+        id: CUlaunchAttributeID::CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION,
+        pad: Default::default(),
+        value,
     }
 }
