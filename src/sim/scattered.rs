@@ -8,7 +8,8 @@
 //! end of the GEMM + B           if it leaves them earlier, with the collective's last blocks waiting
 //! ```
 //!
-//! whichever is first. The turns are those of the member that has most, and the GEMM is the last of
+//! whichever is first. Its blocks on a GPU where all began at once leave with those whose turn it is on the other:
+//! those of turn i at start + i · B (section `held` of calibrations). The turns are those of the member that has most, and the GEMM is the last of
 //! those that members wait for. A GEMM that comes second has its last clusters wait for the
 //! collective ([`blocks`](super::blocks)).
 //!
@@ -19,6 +20,7 @@
 use rustc_hash::{FxHashMap, FxHashSet};
 use smallvec::SmallVec;
 
+use super::blocks::Leaving;
 use super::cost::Cost;
 use super::engine::Engine;
 use super::fluid::FlowId;
@@ -32,6 +34,9 @@ struct Turns {
     count: u32,
     /// GEMMs between whose blocks it began.
     behind: SmallVec<[u32; 4]>,
+    /// GPUs on which they take turns, and how many have one at once.
+    gpus: SmallVec<[u32; 4]>,
+    blocks: u32,
     /// Its flow, and what a block takes from its beginning on [s].
     flow: Option<FlowId>,
     block: f64,
@@ -94,6 +99,9 @@ impl Engine<'_> {
         }
         let all = self.scattered.all.entry(id.index() as u32).or_default();
         all.count = all.count.max(turns);
+        all.gpus.push(gpu);
+        let cluster = scatter.cluster.unwrap_or(1).max(1);
+        all.blocks = got.div_ceil(cluster).div_ceil(turns) * cluster;
         all.behind.extend(behind);
         Ok(())
     }
@@ -124,12 +132,29 @@ impl Engine<'_> {
         })
     }
 
-    /// The flow of a collective begins.
-    pub fn turns_flow(&mut self, task: u32, flow: FlowId) {
-        if let Work::Collective(id) = self.schedule.tasks[task as usize].work
-            && let Some(turns) = self.scattered.all.get_mut(&(id.index() as u32))
-        {
-            turns.flow = Some(flow);
+    /// The flow of a collective begins, `alpha` after its blocks did \[s\]. Where all of them have an SM they leave as
+    /// those do whose turn it is elsewhere.
+    pub fn turns_flow(&mut self, task: u32, flow: FlowId, (alpha, now): (f64, f64)) {
+        let Work::Collective(id) = self.schedule.tasks[task as usize].work else {
+            return;
+        };
+        let Some(turns) = self.scattered.all.get_mut(&(id.index() as u32)) else {
+            return;
+        };
+        turns.flow = Some(flow);
+        if turns.behind.is_empty() {
+            return;
+        }
+        let end = |turn: u32| now - alpha + f64::from(turn) * turns.block;
+        let leaving: Leaving = (1..turns.count)
+            .map(|turn| (end(turn), turns.blocks))
+            .collect();
+        let gpus = turns.gpus.clone();
+        for member in &self.schedule.collectives[id.index()].members {
+            let step = member.task.index() as u32;
+            if !gpus.contains(&self.costs.gpu(step)) {
+                self.leave(step, leaving.clone(), (0.0, now));
+            }
         }
     }
 

@@ -77,6 +77,8 @@ pub struct GemmTime {
     pub unquantised: f64,
     /// Seconds of one wave: the least that any of its tiles takes.
     pub wave: f64,
+    /// Seconds of a tile beside few others, which take nothing of the memory from it; 0: not known.
+    pub alone: f64,
     /// Tiles, each as often as k is split: it uses no more SMs than that.
     pub tiles: f64,
     /// Blocks that begin together on SMs that lie together; 0: not known.
@@ -103,6 +105,7 @@ impl GemmTime {
             overhead: self.overhead * factor,
             unquantised: self.unquantised * factor,
             wave: self.wave * factor,
+            alone: self.alone * factor,
             cold: self.cold * factor,
             ..self
         }
@@ -167,6 +170,7 @@ pub fn model(device: &Device, dtype: DType, m: u64, n: u64, k: u64, sms: u32) ->
         hbm_bytes: best.bytes,
         unquantised: overhead + unquantised,
         wave: best.seconds / best.waves,
+        alone: 0.0,
         tiles: best.tiles,
         cluster: 0,
         cold: 0.0,

@@ -60,7 +60,7 @@ impl Costs<'_> {
         sms: u32,
     ) -> Result<(u32, Option<f64>), SimError> {
         let time = self.gemm_time(gpu, shape, sms)?;
-        Ok((time.cluster, (time.cluster > 0).then_some(time.wave)))
+        Ok((time.cluster, (time.cluster > 0).then_some(time.alone)))
     }
 
     /// Fixed time at the start of fused kernel `launch` on `sms` SMs [s].

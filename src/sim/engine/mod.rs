@@ -410,7 +410,7 @@ impl<'a> Engine<'a> {
                 let launch = self.schedule.tasks[task as usize].launch;
                 let holder = launch.map_or(task, |launch| self.graph.launch_step(launch));
                 self.kernels.flows(task, holder, flow);
-                self.turns_flow(task, flow);
+                self.turns_flow(task, flow, (cost.alpha, now));
             }
             None => self.ended_now.push(task),
         }

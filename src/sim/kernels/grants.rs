@@ -6,6 +6,7 @@ use crate::sim::blocks::LATE;
 use crate::sim::cost::Costs;
 use crate::sim::engine::Engine;
 use crate::sim::pool::Request;
+use crate::sim::tiles::blocks;
 use crate::sim::{SimError, Streams};
 use crate::timeline::Cause;
 
@@ -34,7 +35,11 @@ impl Engine<'_> {
         if let Some(shape) = self.whole_gemm(task) {
             let want = want.min(sms);
             let tiles = self.costs.gemm_tiles(gpu, shape, want)?;
-            return Ok((want.min(tiles), false));
+            let (of, _) = match self.options.tiling {
+                None => self.costs.gemm_blocks(gpu, shape, want)?,
+                Some(_) => (1, None),
+            };
+            return Ok((blocks(tiles, want, of), false));
         }
         if fixed && want > sms {
             return Err(SimError::TooManySms {

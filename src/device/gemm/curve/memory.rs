@@ -38,6 +38,7 @@ impl Curve {
                             hbm_bytes: bytes,
                             unquantised: seconds,
                             wave: seconds / waves,
+                            alone: 0.0,
                             tiles: tiles * split,
                             cluster: 0,
                             cold: 0.0,

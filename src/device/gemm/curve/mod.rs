@@ -217,6 +217,7 @@ impl Curve {
             hbm_bytes: bytes,
             unquantised: self.overhead + choice.compute,
             wave: prepared.one(part(shape.k, choice.split)),
+            alone: 0.0,
             tiles: rows * columns * choice.split,
             cluster: 0,
             cold: 0.0,

@@ -249,6 +249,8 @@ impl Library {
             hbm_bytes: self.traffic(device, shape, algorithm, sms),
             unquantised: modelled.unquantised * factor,
             wave: modelled.wave * factor,
+            // What a GEMM takes longer than modelled is of what all tiles wait for.
+            alone: modelled.wave * factor.min(1.0),
             tiles: self.tiles(shape, algorithm),
             cluster: (self.algorithms.get(usize::from(algorithm)))
                 .map_or(0, |a| a.cluster.0 * a.cluster.1),
