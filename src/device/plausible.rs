@@ -133,7 +133,7 @@ mod tests {
         for words in [
             begin.as_str(),
             "^ expected at most all of them, 24\n",
-            "\n   = help: write a smaller `cluster`, or the right number of `blocks`",
+            "= help: write a smaller `cluster`, or the right number of `blocks`",
         ] {
             assert!(error.contains(words), "{error}");
         }

@@ -181,3 +181,36 @@ impl Engine<'_> {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    const HELD: &str =
+        include_str!("../../experiments/calibration/measured/2026-11-30-h200-pair-held.csv");
+
+    /// When the last 24 of 132 blocks found an SM, those that a collective held, and when the collective ended \[us\].
+    fn frees(name: &str) -> ([f64; 24], f64) {
+        let samples = |case: &str| -> Vec<f64> {
+            let begin = format!("held,{name} {case},");
+            let line = HELD.lines().find(|line| line.starts_with(&begin)).unwrap();
+            let samples = line.rsplit(',').next().unwrap().split(' ');
+            samples.map(|x| x.parse().unwrap()).collect()
+        };
+        let frees = samples("frees");
+        let ends = samples("ends on 0");
+        (frees[108..].try_into().unwrap(), ends[ends.len() / 2])
+    }
+
+    #[test]
+    fn blocks_that_all_began_leave_with_those_whose_turn_it_is_elsewhere() {
+        for kind in ["all-gather", "reduce-scatter"] {
+            for size in ["2MiB", "8MiB"] {
+                let (at_once, end) = frees(&format!("{kind} {size} at once"));
+                let (in_turns, later) = frees(&format!("{kind} {size} places taken"));
+                // The first half as if all had begun everywhere, the others a turn later.
+                assert!(in_turns[11] < at_once[23] * 1.02, "{kind} {size}");
+                assert!(in_turns[12] > 1.5 * in_turns[11], "{kind} {size}");
+                assert!(later > 1.4 * end, "{kind} {size}");
+            }
+        }
+    }
+}
