@@ -9,16 +9,15 @@ use super::cost::Costs;
 use super::fluid::{Fluid, TIE, Usage};
 use super::graph::Graph;
 use super::kernels::Kernels;
-use super::machine::{Machine, Way};
 use super::pool::Pool;
 use super::queue::Queue;
 use super::scattered::Scattered;
-use super::staging::{Staging, staged_bytes};
+use super::staging::Staging;
 use super::stored::Stores;
-use super::{LaunchMode, Options, SimError, Streams, Submission, host};
-use crate::schedule::lowered::{Loaded, loadable};
-use crate::schedule::{CollectiveId, Mover, Schedule, TaskId, Work};
-use crate::timeline::{Bound, Cause, LinkUse, Sample, Span, Timeline};
+use super::{Options, SimError};
+use crate::schedule::lowered::Loaded;
+use crate::schedule::{Schedule, TaskId, Work};
+use crate::timeline::{Cause, LinkUse, Sample, Span, Timeline};
 use crate::topology::Topology;
 
 /// Flow tags and engine requests from here on are stretches of staged transfers; below, tasks.
@@ -27,8 +26,10 @@ pub(super) const STRETCH: u32 = 1 << 31;
 /// Engine requests with this bit are no copies but what a queue does after one: telling others.
 pub(super) const SIGNAL: u32 = 1 << 30;
 
+mod begun;
 mod ended;
 mod flowing;
+mod made;
 mod transfer;
 
 pub(super) use transfer::EngineKind;
@@ -95,79 +96,7 @@ pub(super) struct Engine<'a> {
     makespan: f64,
 }
 
-impl<'a> Engine<'a> {
-    pub fn new(
-        schedule: &'a Schedule,
-        topology: &'a Topology,
-        options: Options,
-    ) -> Result<Self, SimError> {
-        let gpus = topology.gpus.len();
-        if let Some((rank, &gpu)) =
-            (schedule.placement.iter().enumerate()).find(|(_, gpu)| **gpu as usize >= gpus)
-        {
-            return Err(SimError::Placement {
-                rank,
-                gpu,
-                topology: topology.name.clone(),
-                gpus,
-            });
-        }
-        let brought = loadable(schedule).map_err(|no| SimError::Loader {
-            transfer: schedule.describe(no.transfer),
-            why: no.why,
-        })?;
-        let machine = Machine::new(topology, options.terms, staged_bytes(schedule, topology));
-        let host = topology.path.host().map_or(0.0, |(share, _)| share);
-        let split = host > 0.0 && host < 1.0;
-        let graph = Graph::new(schedule, brought, options.streams, (split, host));
-        let unstarted = Span {
-            ready: 0.0,
-            start: 0.0,
-            end: 0.0,
-            cause: Cause::Start,
-            bound: Bound::Nothing,
-        };
-        let engines = (0..gpus as u32).flat_map(|gpu| {
-            let e = topology.device(gpu).engines;
-            [e.peer, e.peer, e.h2d, e.d2h].map(Pool::new)
-        });
-        let links = machine.links;
-        let beside = (0..gpus as u32).any(|gpu| topology.device(gpu).beside.any());
-        Ok(Self {
-            schedule,
-            topology,
-            options,
-            fluid: machine.fluid(),
-            kernels: Kernels::new(schedule, topology, options.terms)?,
-            costs: Costs::new(schedule, machine, options),
-            events: Queue::new(),
-            spans: vec![unstarted; graph.waiting.len()],
-            graph,
-            real_graph: options.launch == LaunchMode::Graph && options.streams == Streams::PerGpu,
-            apart: options.launch == LaunchMode::Graph && ended::apart(schedule),
-            split,
-            flowing_since: Vec::new(),
-            engines: engines.collect(),
-            engine_ended: vec![f64::NEG_INFINITY; gpus * 4],
-            staging: Staging::default(),
-            slowed: Slowed::new(beside),
-            scattered: Scattered::default(),
-            stores: Stores::new(schedule)?,
-            ready_now: Vec::new(),
-            ended_now: Vec::new(),
-            settling: Default::default(),
-            absent: (schedule.collectives.iter())
-                .map(|c| c.members.len() as u32)
-                .collect(),
-            links: vec![LinkUse::default(); links],
-            busy_since: vec![0.0; links],
-            samples: Vec::new(),
-            usages: Vec::new(),
-            ended: 0,
-            makespan: 0.0,
-        })
-    }
-
+impl Engine<'_> {
     pub fn run(self) -> Result<Timeline, SimError> {
         Ok(self.run_noting()?.0)
     }
@@ -206,46 +135,6 @@ impl<'a> Engine<'a> {
         }
         let met = self.scattered.met;
         Ok((self.finish()?, met))
-    }
-
-    /// Enters the host's submissions and starts what waits for nothing.
-    fn submit(&mut self) {
-        let ready = (0..self.graph.waiting.len() as u32).map(|step| {
-            let gpu = self.costs.gpu(self.first_of(step));
-            self.costs.run_start(gpu) + self.across(gpu)
-        });
-        let ready: Vec<f64> = match self.options.submission {
-            Submission::Along => Vec::new(),
-            Submission::Beforehand => ready.collect(),
-        };
-        for (span, ready) in self.spans.iter_mut().zip(ready) {
-            (span.ready, span.cause) = (ready, Cause::Host);
-        }
-        if self.options.terms.sync_and_launch
-            && self.options.submission == Submission::Along
-            && let Some(times) =
-                host::submissions(self.schedule, self.topology, self.options.launch)
-        {
-            for (t, time) in times.into_iter().enumerate() {
-                let task = &self.schedule.tasks[t];
-                let step = match task.launch {
-                    Some(launch) if self.graph.launch_first[launch.index()] == t as u32 => {
-                        self.graph.launch_step(launch)
-                    }
-                    _ => t as u32,
-                };
-                let span = &mut self.spans[step as usize];
-                if time > span.ready {
-                    span.ready = time;
-                    span.cause = Cause::Host;
-                }
-            }
-        }
-        for step in 0..self.graph.waiting.len() as u32 {
-            if self.graph.waiting[step as usize] == 0 {
-                self.conditions_met(step, 0.0);
-            }
-        }
     }
 
     fn conditions_met(&mut self, step: u32, now: f64) {
@@ -325,123 +214,6 @@ impl<'a> Engine<'a> {
         if *waiting == 0 {
             self.conditions_met(step, now);
         }
-    }
-
-    fn step_ready(&mut self, step: u32, now: f64) -> Result<(), SimError> {
-        if step >= self.graph.tasks {
-            return self.launch_ready(step - self.graph.tasks, now);
-        }
-        let work = self.schedule.tasks[step as usize].work;
-        match work {
-            Work::Transfer { from, to, mover } => {
-                let bytes = self.schedule.bytes(&from);
-                let (src, dst) = (self.costs.gpu_of(&from), self.costs.gpu_of(&to));
-                if mover == Mover::Epilogue {
-                    return self.store_computed(step, now);
-                }
-                if bytes == 0 || !self.options.terms.communication {
-                    self.start(step, now);
-                    self.ended_now.push(step);
-                    return Ok(());
-                }
-                match mover {
-                    // A kernel that has its SMs brings it.
-                    Mover::Loader => {
-                        let way = (src != dst).then(|| self.costs.machine.way(src, dst));
-                        if let Some(Way::Paths(_)) = way.transpose()? {
-                            let task = self.schedule.describe(TaskId(step));
-                            return Err(SimError::NotDirect { task, gpu: src });
-                        }
-                        self.begin_transfer(step, now)
-                    }
-                    _ if src == dst => self.kernel_ready(step, now),
-                    Mover::Sm { .. } if !self.host_only() => self.kernel_ready(step, now),
-                    _ => match self.costs.machine.way(src, dst)? {
-                        Way::Direct(latency) => {
-                            let gpu = self.costs.gpu(step);
-                            let kind = EngineKind::peer(gpu, src);
-                            if self.take_engine(gpu, kind, step) {
-                                self.start(step, now);
-                                let behind = self.right_behind((gpu, kind), now);
-                                let alpha = self.costs.start_up(gpu, mover, behind) + latency;
-                                return self.begin(step, alpha, now);
-                            }
-                            Ok(())
-                        }
-                        Way::Paths(paths) => {
-                            self.start(step, now);
-                            self.start_paths(step, &paths, bytes as f64, mover, now)
-                        }
-                    },
-                }
-            }
-            Work::Compute(_) | Work::Collective(_) => self.kernel_ready(step, now),
-        }
-    }
-
-    /// Marks a task as started.
-    pub fn start(&mut self, task: u32, now: f64) {
-        self.spans[task as usize].start = now;
-    }
-
-    /// Waits `alpha`, then lets the task flow.
-    pub fn begin(&mut self, task: u32, alpha: f64, now: f64) -> Result<(), SimError> {
-        if alpha > 0.0 {
-            self.events.push(now + alpha, Event::Flow(task));
-            Ok(())
-        } else {
-            self.task_flows(task, now)
-        }
-    }
-
-    fn task_flows(&mut self, task: u32, now: f64) -> Result<(), SimError> {
-        let cost = match self.schedule.tasks[task as usize].work {
-            Work::Transfer { .. } => self.transfer_cost(task)?,
-            _ => {
-                let cost = self.kernel_cost(task)?;
-                let cost = self.on_first_blocks(task, cost)?;
-                let cost = self.in_turns(task, cost);
-                self.before_last_wave(task, &cost, now)?;
-                cost
-            }
-        };
-        match self.flow(&cost, task, now) {
-            Some(flow) => {
-                let launch = self.schedule.tasks[task as usize].launch;
-                let holder = launch.map_or(task, |launch| self.graph.launch_step(launch));
-                self.kernels.flows(task, holder, flow);
-                self.turns_flow(task, flow, (cost.alpha, now));
-            }
-            None => self.ended_now.push(task),
-        }
-        Ok(())
-    }
-
-    /// A member of a collective has its SMs; the last one starts it for all.
-    pub fn member_arrived(
-        &mut self,
-        id: CollectiveId,
-        task: u32,
-        now: f64,
-    ) -> Result<(), SimError> {
-        self.start(task, now);
-        self.absent[id.index()] -= 1;
-        if self.absent[id.index()] > 0 {
-            return Ok(());
-        }
-        let collective = &self.schedule.collectives[id.index()];
-        // All waited for what the last one waited for.
-        let cause = self.spans[task as usize].cause;
-        for member in &collective.members {
-            self.spans[member.task.index()].cause = cause;
-        }
-        let first = collective.members[0].task.0;
-        if !self.options.terms.communication {
-            self.ended_now.push(first);
-            return Ok(());
-        }
-        let cost = self.costs.collective(collective, &mut self.usages)?;
-        self.begin(first, cost.alpha, now)
     }
 
     fn finish(mut self) -> Result<Timeline, SimError> {
