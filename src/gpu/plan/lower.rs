@@ -51,22 +51,21 @@ pub fn lower(
     let stored = stores(schedule, &alone, options)?;
     let yes = |v: &Verified| matches!(v, Verified::Yes { .. });
     let verified = yes(&verified) && yes(&runs);
-    let plan = Lowering::new(&alone, &stored, options, false)?.plan(options, verified);
-    if options.library == Library::NcclWindow {
-        windows::alike(&plan.collectives)?;
-    }
-    match most_streams(&plan) {
-        (_, streams) if streams <= MOST_STREAMS => Ok(plan),
-        _ => {
-            let plan = Lowering::new(&alone, &stored, options, true)?.plan(options, verified);
-            match most_streams(&plan) {
-                (gpu, streams) if streams > MOST_STREAMS => {
-                    Err(LowerError::TooManyStreams { gpu, streams })
-                }
-                _ => Ok(plan),
-            }
+    let mut most = (0, 0);
+    // Streams that tell are the first to go where a GPU has too few.
+    for (told, share) in [(true, false), (false, false), (false, true)] {
+        let lowering = Lowering::new(&alone, &stored, options, (told, share))?;
+        let plan = lowering.plan(options, verified);
+        if options.library == Library::NcclWindow {
+            windows::alike(&plan.collectives)?;
+        }
+        most = most_streams(&plan);
+        if most.1 <= MOST_STREAMS {
+            return Ok(plan);
         }
     }
+    let (gpu, streams) = most;
+    Err(LowerError::TooManyStreams { gpu, streams })
 }
 
 /// The GPU with the most streams, and how many.
@@ -79,6 +78,8 @@ fn most_streams(plan: &Plan) -> (u32, usize) {
 pub(super) struct Lowering<'a> {
     pub(super) schedule: &'a Schedule,
     pub(super) origin: &'a [TaskId],
+    /// Whether streams of their own tell of what has come through the host.
+    told: bool,
     pub(super) share: bool,
     pub(super) gpus: Vec<u32>,
     pub(super) layout: Layout,
@@ -107,7 +108,7 @@ impl<'a> Lowering<'a> {
         alone: &'a Lowered,
         stored: &[Stored],
         options: &Options,
-        share: bool,
+        (told, share): (bool, bool),
     ) -> Result<Self, LowerError> {
         let schedule = &alone.schedule;
         let mut gpus = schedule.placement.clone();
@@ -126,6 +127,7 @@ impl<'a> Lowering<'a> {
             schedule,
             origin: &alone.origin,
             product: &alone.product,
+            told,
             share,
             gpus,
             out: Emitter::default(),
@@ -212,9 +214,9 @@ impl<'a> Lowering<'a> {
                         to: self.layout.area(&to),
                         mover,
                         needs: &needs,
-                        told: self.staged(id, options).is_some()
+                        told: self.told
                             && options.flags != Flags::Event
-                            && !self.share,
+                            && self.staged(id, options).is_some(),
                         element: self.schedule.operator.dtype.size(),
                     };
                     let (streams, rings) = (&mut self.streams, &mut self.rings);

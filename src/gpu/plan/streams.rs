@@ -3,7 +3,7 @@
 //! The compute lanes (lane 0) of the ranks of one GPU are one stream; every other lane of every
 //! rank is a stream of its own, and a transfer through the host takes one more at its far end
 //! (two, if another part of it goes straight), and beside Duet's own products one that says when it is there, as
-//! writing a flag between two copies would hold the second up. A GPU serves a limited number of streams
+//! writing a flag between two copies would hold the second up, unless a GPU would need too many. A GPU serves a limited number of streams
 //! independently; where virtual ranks need more, lanes **share**: equally numbered lanes of one
 //! GPU's ranks are one stream, and so is all that leaves one GPU for the host beside its lanes, or
 //! enters it (one link carries that anyway).
