@@ -135,20 +135,6 @@ __device__ void tensor_store(const CUtensorMap *map, int x, int y, u32 from)
                  : "memory");
 }
 
-// So many bytes in a row into this block, a multiple of 16; counts them at `barrier`.
-__device__ void bytes_load(u32 to, const char *from, u32 bytes, u32 barrier)
-{
-    asm volatile("cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1], %2, [%3];" ::"r"(to),
-                 "l"(from), "r"(bytes), "r"(barrier)
-                 : "memory");
-}
-
-__device__ void bytes_store(char *to, u32 from, u32 bytes)
-{
-    asm volatile("cp.async.bulk.global.shared::cta.bulk_group [%0], [%1], %2;" ::"l"(to), "r"(from), "r"(bytes)
-                 : "memory");
-}
-
 __device__ void stores_commit() { asm volatile("cp.async.bulk.commit_group;" ::: "memory"); }
 // Shared memory of all stores of this thread may be written again.
 __device__ void stores_read() { asm volatile("cp.async.bulk.wait_group.read 0;" ::: "memory"); }

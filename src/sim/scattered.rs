@@ -101,7 +101,7 @@ impl Engine<'_> {
         all.count = all.count.max(turns);
         all.gpus.push(gpu);
         let cluster = scatter.cluster.unwrap_or(1).max(1);
-        all.blocks = got.div_ceil(cluster).div_ceil(turns) * cluster;
+        all.blocks = got.div_ceil(cluster).div_ceil(all.count) * cluster;
         all.behind.extend(behind);
         Ok(())
     }

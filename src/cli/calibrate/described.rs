@@ -8,7 +8,7 @@ use crate::cli::error::Failure;
 use crate::device::{self, Device};
 use crate::gpu::info::Info;
 
-/// Parts of a GPU's name and the profile that is started from, the longest first.
+/// Parts of a GPU's name and the profile that is started from; of two that one name holds, the longer first.
 const PROFILES: [(&str, &str); 14] = [
     ("H100 PCIe", "h100-sxm"),
     ("A100-PCIE", "a100-pcie-80g"),

@@ -159,7 +159,7 @@ impl Run<'_> {
             Ok::<_, GpuError>(memory)
         };
         let brings = self.loads(at, joined);
-        // The first performance, without a gate, is of epoch 0.
+        // The first performance, which warms up, is of epoch 0.
         let counts = match brings.len() {
             0 => None,
             some => Some(upload(&shares_before(0).to_le_bytes().repeat(some))?),
@@ -328,7 +328,7 @@ impl Run<'_> {
         places.into_iter().map(part).collect()
     }
 
-    /// Submits the product at a step, without a gate so far.
+    /// Submits the product at a step.
     pub(super) fn gated(
         &self,
         at: usize,
@@ -354,7 +354,7 @@ impl Run<'_> {
             waits: tables.waits.region(),
             completions: tables.completions.as_ref().map(Memory::region),
             epoch: self.epoch_of(out.gpu.index(), epoch),
-            // The watchdog opens the flags before.
+            // The watchdog opens the flags before; counts of rows that the kernel brings end by this limit.
             limit: self.machine.settings().limit * 2,
             status: tables.status.region(),
             fetches: (tables.loads[parity as usize % 2].as_ref()).map(|(_, brought)| *brought),

@@ -115,7 +115,7 @@ impl<'m> Timer<'m> {
         let repeats = repeats.max(1);
         let gated = self.run.depth().saturating_mul(repeats as usize) <= GATED;
         self.behind_gate(gated, || self.enqueue(repeats))?;
-        self.sample(repeats, gated)
+        self.sample(repeats, gated, true)
     }
 
     /// Times `repeats` calls of a collective library in a row, each GPU's in its stream with nothing
@@ -139,7 +139,7 @@ impl<'m> Timer<'m> {
             };
             self.run.enqueue(Start::Each(&self.starts), &extras)
         })?;
-        self.sample(repeats, gated).map(Some)
+        self.sample(repeats, gated, true).map(Some)
     }
 
     fn enqueue(&self, repeats: u32) -> Result<(), GpuError> {
@@ -176,7 +176,7 @@ impl<'m> Timer<'m> {
         self.behind(gated, starts, || {
             self.run.enqueue(Start::Each(&self.starts), &extras)
         })?;
-        self.sample(1, gated)
+        self.sample(1, gated, false)
     }
 
     /// Lets the GPUs rest, lines them up, lets `enqueue` enqueue, opens the gate and waits for the end.
@@ -272,7 +272,8 @@ impl<'m> Timer<'m> {
         &self.starts
     }
 
-    fn sample(&self, repeats: u32, gated: bool) -> Result<Sample, GpuError> {
+    /// `graphs`: whether what was captured ran, not step by step.
+    fn sample(&self, repeats: u32, gated: bool, graphs: bool) -> Result<Sample, GpuError> {
         let plan = self.run.plan();
         let end = |stream: usize| {
             let gpu = plan.streams[stream].gpu.index();
@@ -288,7 +289,7 @@ impl<'m> Timer<'m> {
             ranks.push(latest);
         }
         let mut part_ends = Vec::new();
-        for gpu in self.run.parts() {
+        for gpu in self.run.parts().into_iter().filter(|_| graphs) {
             part_ends.push(self.starts[gpu].seconds_to(&self.part_ends[gpu])?);
         }
         let makespan = match graph {

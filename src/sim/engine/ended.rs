@@ -10,13 +10,15 @@ use crate::sim::{LaunchMode, SimError, Submission};
 use crate::timeline::Cause;
 
 /// Whether GPUs wait for one another inside kernels alone: the executor then records a graph for each.
-pub(super) fn apart(schedule: &Schedule) -> bool {
+/// `staged`: whether transfers between GPUs go through the host, where each half waits for the other.
+pub(super) fn apart(schedule: &Schedule, staged: bool) -> bool {
     let gpu = |task: TaskId| schedule.placement[usize::from(schedule.task(task).rank.0)];
     let mut tasks = (0..schedule.tasks.len() as u32).map(TaskId);
     schedule.collectives.is_empty()
         && tasks.all(|task| {
             let mut deps = schedule.deps(task).iter();
-            deps.all(|dep| dep.via == Via::KernelFlag || gpu(dep.task) == gpu(task))
+            !(staged && crosses(schedule, task))
+                && deps.all(|dep| dep.via == Via::KernelFlag || gpu(dep.task) == gpu(task))
         })
 }
 

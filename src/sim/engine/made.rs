@@ -66,7 +66,7 @@ impl<'a> Engine<'a> {
             spans: vec![unstarted; graph.waiting.len()],
             graph,
             real_graph: options.launch == LaunchMode::Graph && options.streams == Streams::PerGpu,
-            apart: options.launch == LaunchMode::Graph && ended::apart(schedule),
+            apart: options.launch == LaunchMode::Graph && ended::apart(schedule, host > 0.0),
             split,
             flowing_since: Vec::new(),
             engines: engines.collect(),

@@ -5,7 +5,8 @@ use crate::sim::engine::{Engine, Event};
 
 impl Engine<'_> {
     /// Whether transfers through the host follow one another as those beside Duet's own products do: one leaves
-    /// its GPU while the one before still enters the other, and queues of their own tell of them.
+    /// its GPU while the one before still enters the other, and queues of their own tell of them (plans leave those out
+    /// where a GPU would have too many streams, which is not simulated).
     pub(super) fn pipelined(&self) -> bool {
         self.options.tiling.is_some() && self.host_only()
     }
