@@ -34,6 +34,7 @@ mod orders;
 mod own;
 mod pool;
 mod queue;
+mod races;
 mod scattered;
 mod slabs;
 mod staging;

@@ -4,30 +4,34 @@
 //! collective first in a share p of runs ([`Scatter::first`](crate::device::Scatter::first)), each GPU for
 //! itself. One order decides the next races: a GEMM that came second is late for the next, and a collective
 //! whose members differ holds SMs of one GPU until the other's are free. So times of such a schedule have
-//! modes, and the mean of each race is no mean of them. A number of orders is simulated, each fixed beforehand.
+//! modes, and the mean of each race is no mean of them. A number of orders is drawn, each fixed beforehand. Orders
+//! in which all races that took place fell alike are one *outcome*, which is simulated once and happens in a known
+//! share of runs:
+//!
+//! ```text
+//! share = Π p where the collective was first, 1 − p where the GEMM was        races that took place, each GPU's
+//! ```
+//!
 //! A measured median lies in one mode or in another where they are about as frequent, so that what is expected is
-//! between: the mean of the middle half of all times. The timeline is that of the order nearest to it, stretched to
-//! that time.
+//! between: the harmonic mean of the middle half of all times, which is as far, relative to what is measured, from
+//! either of two modes. The timeline is that of the outcome nearest to it, stretched to that time.
 //!
 //! Who wins race r on GPU g in order i is a hash of the three, so that races are as good as independent. In a graph
 //! GEMMs come first. A GEMM whose blocks come and go lets a collective in after one tile, as if it were first.
 
-use super::engine::{Engine, Event};
+use super::engine::Engine;
 use super::{LaunchMode, Options, SimError, Streams};
-use crate::schedule::{CollectiveId, Schedule, Via, Work};
-use crate::timeline::{Cause, Timeline};
+use crate::schedule::Schedule;
+use crate::timeline::Timeline;
 use crate::topology::Topology;
-
-/// How much later the second comes than the first \[s\]: enough to come later.
-const AFTER: f64 = 1e-9;
 
 /// One of the orders, by its number.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub struct Order(pub u32);
 
 impl Order {
-    /// How many are simulated; assumed to be enough.
-    pub const COUNT: u32 = 31;
+    /// How many are drawn at most. Three races on each of two GPUs have 64 outcomes or fewer, of which they find 63.
+    pub const COUNT: u32 = 255;
 
     /// Whether the collective comes first in a race on a GPU, where it does in a share `p`.
     pub fn first(self, race: u32, gpu: u32, p: f64) -> bool {
@@ -50,124 +54,104 @@ pub(super) fn races(schedule: &Schedule, topology: &Topology, options: &Options)
         && (0..topology.gpus.len() as u32).any(|gpu| topology.device(gpu).scatter.first.is_some())
 }
 
-/// The mean of the middle half of these times.
-fn middle(times: &[f64]) -> f64 {
-    let mut times = times.to_vec();
-    times.sort_by(f64::total_cmp);
-    let quarter = times.len() / 4;
-    let middle = &times[quarter..times.len() - quarter];
-    middle.iter().sum::<f64>() / middle.len().max(1) as f64
+/// Draws end when the outcomes found happen in this share of runs; assumed to be enough.
+const ENOUGH: f64 = 0.99;
+
+/// A race on a GPU, and who won it.
+#[derive(Copy, Clone, Debug, PartialEq)]
+pub(super) struct Race {
+    /// The collective.
+    pub id: u32,
+    pub gpu: u32,
+    /// How often the collective is first [0–1].
+    pub p: f64,
+    /// Whether it was.
+    pub first: bool,
 }
 
-/// The timeline of the order nearest to the middle of all, stretched to it.
+/// What came of an order.
+struct Outcome {
+    order: Order,
+    /// Races that took place, each once.
+    races: Vec<Race>,
+    /// When all was done [s].
+    time: f64,
+}
+
+impl Outcome {
+    /// In what share of runs the races fall like this [0–1].
+    fn share(&self) -> f64 {
+        let falls = |race: &Race| if race.first { race.p } else { 1.0 - race.p };
+        self.races.iter().map(falls).product()
+    }
+
+    /// Whether the same comes of another order.
+    fn is_of(&self, order: Order) -> bool {
+        (self.races.iter()).all(|race| order.first(race.id, race.gpu, race.p) == race.first)
+    }
+}
+
+/// The harmonic mean of the middle half of times, each with its share of all.
+fn middle(mut times: Vec<(f64, f64)>) -> f64 {
+    times.sort_by(|a, b| a.0.total_cmp(&b.0));
+    let all: f64 = times.iter().map(|(_, share)| share).sum();
+    let (from, to) = (0.25 * all, 0.75 * all);
+    let (mut before, mut inverse) = (0.0_f64, 0.0);
+    for (time, share) in times {
+        inverse += ((before + share).min(to) - before.max(from)).max(0.0) / time;
+        before += share;
+    }
+    (to - from) / inverse
+}
+
+/// The timeline of the outcome nearest to the middle of all, stretched to it.
 pub(super) fn expected(
     schedule: &Schedule,
     topology: &Topology,
     options: &Options,
 ) -> Result<Timeline, SimError> {
-    let engine = |at: u32, record: bool| {
+    let run = |order: Order, record: bool| -> Result<(Timeline, Outcome), SimError> {
         let options = Options {
-            order: Some(Order(at)),
+            order: Some(order),
             record,
             ..*options
         };
-        Engine::new(schedule, topology, options)
+        let (timeline, races) = Engine::new(schedule, topology, options)?.run_noting()?;
+        let outcome = Outcome {
+            order,
+            races,
+            time: timeline.makespan,
+        };
+        Ok((timeline, outcome))
     };
-    let (first, raced) = engine(0, options.record)?.run_noting()?;
-    if !raced || options.launch == LaunchMode::Graph {
-        return Ok(first);
+    let (timeline, outcome) = run(Order(0), options.record)?;
+    if outcome.races.is_empty() || options.launch == LaunchMode::Graph {
+        return Ok(timeline);
     }
-    let mut times = vec![first.makespan];
-    for at in 1..Order::COUNT {
-        times.push(engine(at, false)?.run()?.makespan);
+    let mut found = outcome.share();
+    let mut outcomes = vec![outcome];
+    for order in (1..Order::COUNT).map(Order) {
+        if found >= ENOUGH {
+            break;
+        }
+        if !outcomes.iter().any(|outcome| outcome.is_of(order)) {
+            let (_, outcome) = run(order, false)?;
+            found += outcome.share();
+            outcomes.push(outcome);
+        }
     }
-    let middle = middle(&times);
-    let far = |time: f64| (time - middle).abs();
-    let nearest = (0..)
-        .zip(&times)
-        .min_by(|a, b| far(*a.1).total_cmp(&far(*b.1)));
+    let times = (outcomes.iter()).map(|outcome| (outcome.time, outcome.share()));
+    let middle = middle(times.collect());
+    let far = |outcome: &&Outcome| (outcome.time - middle).abs();
+    let nearest = (outcomes.iter())
+        .min_by(|a, b| far(a).total_cmp(&far(b)))
+        .map_or(Order(0), |outcome| outcome.order);
     let timeline = match nearest {
-        Some((at, _)) if at > 0 => engine(at, options.record)?.run()?,
-        _ => first,
+        Order(0) => timeline,
+        other => run(other, options.record)?.0,
     };
     let factor = middle / timeline.makespan;
     Ok(timeline.stretched(factor))
-}
-
-impl Engine<'_> {
-    /// Whether a collective comes first on a GPU before a GEMM, in the order that is simulated.
-    fn collective_first(&self, id: CollectiveId, gpu: u32, gemm: u32) -> bool {
-        let p = self.costs.device(gpu).scatter.first;
-        let (Some(order), Some(p), LaunchMode::Stream) =
-            (self.options.order, p, self.options.launch)
-        else {
-            return false;
-        };
-        let passes = self
-            .whole_gemm(gemm)
-            .is_some_and(|shape| !self.stays(shape));
-        passes || order.first(id.index() as u32, gpu, p)
-    }
-
-    /// Whether a step waits because another comes first whose last condition is the same end: a collective for a
-    /// GEMM, or a GEMM for a collective. It becomes ready once more, behind it.
-    pub fn lets_first(&mut self, task: u32, now: f64) -> bool {
-        if self.options.order.is_none() {
-            return false;
-        }
-        let gpu = self.costs.gpu(task);
-        if self.costs.device(gpu).scatter.first.is_none() {
-            return false;
-        }
-        let collective = |task: u32| match self.schedule.tasks.get(task as usize)?.work {
-            Work::Collective(id) => Some(id),
-            _ => None,
-        };
-        // Only these race; most steps need no look at all others.
-        if collective(task).is_none() && self.whole_gemm(task).is_none() {
-            return false;
-        }
-        // All members of a collective end at once.
-        let end = |step: u32| match self.spans[step as usize].cause {
-            Cause::Task(task) => match collective(task.index() as u32) {
-                Some(id) => Some((true, id.index())),
-                None => Some((false, task.index())),
-            },
-            _ => None,
-        };
-        let Some(before) = end(task) else {
-            return false;
-        };
-        let others = (0..self.graph.tasks).filter(|&step| {
-            step != task
-                && self.costs.gpu(step) == gpu
-                && self.graph.waiting[step as usize] == 0
-                && self.spans[step as usize].start <= 0.0
-                && end(step) == Some(before)
-        });
-        let mut waits = None;
-        for step in others {
-            let race = match (collective(task), collective(step)) {
-                (Some(id), None) if self.whole_gemm(step).is_some() => {
-                    Some(!self.collective_first(id, gpu, step))
-                }
-                (None, Some(id)) if self.whole_gemm(task).is_some() => {
-                    Some(self.collective_first(id, gpu, task))
-                }
-                _ => None,
-            };
-            waits = waits.or(race);
-        }
-        self.scattered.met |= waits.is_some();
-        if waits != Some(true) || !self.scattered.passed.insert(task) {
-            return false;
-        }
-        // What follows in a queue is ready sooner by this.
-        let later = self.costs.hand_off(Via::Event, gpu, gpu) - self.costs.lane(gpu);
-        self.events
-            .push(now + later.max(0.0) + AFTER, Event::Ready(task));
-        true
-    }
 }
 
 #[cfg(test)]
@@ -188,10 +172,48 @@ mod tests {
         assert!(order.first(1, 1, 1.0) && !order.first(1, 1, 0.0));
     }
 
+    /// 1 and 2 as often: 2 · 1 · 2 / (1 + 2).
     #[test]
     fn the_middle_half_counts() {
-        assert_eq!(middle(&[9.0, 1.0, 2.0, 4.0]), 3.0);
-        assert_eq!(middle(&[5.0]), 5.0);
-        assert_eq!(middle(&[1.0, 1.0, 1.0, 1.0, 2.0, 2.0, 2.0, 2.0]), 1.5);
+        let alike = |times: &[f64]| middle(times.iter().map(|&time| (time, 0.2)).collect());
+        assert!((alike(&[9.0, 1.0, 2.0, 4.0]) - 8.0 / 3.0).abs() < 1e-12);
+        assert!((alike(&[5.0]) - 5.0).abs() < 1e-12);
+        let two = alike(&[1.0, 1.0, 1.0, 1.0, 2.0, 2.0, 2.0, 2.0]);
+        assert!((two - 4.0 / 3.0).abs() < 1e-12);
+        // As far from either, relative to it.
+        assert!(((two / 1.0 - 1.0) - (1.0 - two / 2.0)).abs() < 1e-12);
+        // Half of the middle half of shares 1/2, 3/8 and 1/8.
+        let shares = vec![(2.0, 0.375), (1.0, 0.5), (8.0, 0.125)];
+        assert!((middle(shares) - 4.0 / 3.0).abs() < 1e-12);
+    }
+
+    /// Two races, the second of which takes place where the collective lost the first: every order has one
+    /// outcome, and shares are p, (1 − p) · q and (1 − p) · (1 − q).
+    #[test]
+    fn outcomes_are_a_whole_and_every_order_has_one() {
+        let race = |id, p, first| Race {
+            id,
+            gpu: 1,
+            p,
+            first,
+        };
+        let outcomes = [
+            vec![race(1, 0.4, true)],
+            vec![race(1, 0.4, false), race(2, 0.7, true)],
+            vec![race(1, 0.4, false), race(2, 0.7, false)],
+        ]
+        .map(|races| Outcome {
+            order: Order(0),
+            races,
+            time: 1.0,
+        });
+        let shares = outcomes.each_ref().map(Outcome::share);
+        for (share, closed) in shares.iter().zip([0.4, 0.42, 0.18]) {
+            assert!((share - closed).abs() < 1e-12, "{shares:?}");
+        }
+        for order in (0..Order::COUNT).map(Order) {
+            let of = outcomes.iter().filter(|outcome| outcome.is_of(order));
+            assert_eq!(of.count(), 1, "{order:?}");
+        }
     }
 }

@@ -24,6 +24,7 @@ use super::blocks::Leaving;
 use super::cost::Cost;
 use super::engine::Engine;
 use super::fluid::FlowId;
+use super::orders::Race;
 use super::{SimError, Streams};
 use crate::schedule::{CollectiveId, Work};
 
@@ -48,8 +49,8 @@ pub(super) struct Scattered {
     all: FxHashMap<u32, Turns>,
     /// Steps that let another come first.
     pub(super) passed: FxHashSet<u32>,
-    /// Whether any might have.
-    pub(super) met: bool,
+    /// Races that took place, each once.
+    pub(super) races: Vec<Race>,
 }
 
 impl Scattered {

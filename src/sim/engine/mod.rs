@@ -9,6 +9,7 @@ use super::cost::Costs;
 use super::fluid::{Fluid, TIE, Usage};
 use super::graph::Graph;
 use super::kernels::Kernels;
+use super::orders::Race;
 use super::pool::Pool;
 use super::queue::Queue;
 use super::scattered::Scattered;
@@ -101,8 +102,8 @@ impl Engine<'_> {
         Ok(self.run_noting()?.0)
     }
 
-    /// As [`Self::run`], and whether a collective and a GEMM raced.
-    pub fn run_noting(mut self) -> Result<(Timeline, bool), SimError> {
+    /// As [`Self::run`], and who won the races of collectives and GEMMs.
+    pub fn run_noting(mut self) -> Result<(Timeline, Vec<Race>), SimError> {
         self.submit();
         let (mut batch, mut due) = (Vec::new(), Vec::new());
         let mut now = 0.0;
@@ -133,8 +134,8 @@ impl Engine<'_> {
             }
             self.solve(now);
         }
-        let met = self.scattered.met;
-        Ok((self.finish()?, met))
+        let races = std::mem::take(&mut self.scattered.races);
+        Ok((self.finish()?, races))
     }
 
     fn conditions_met(&mut self, step: u32, now: f64) {
