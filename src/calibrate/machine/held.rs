@@ -116,6 +116,13 @@ fn since(unit: &Unit, part: u64, count: usize) -> Result<Vec<f64>, GpuError> {
         .collect()
 }
 
+/// When each of so many blocks of the probe began, in order, from the first of part 0 on \[s\].
+fn begins_of(unit: &Unit, count: u32) -> Result<Vec<f64>, GpuError> {
+    let mut begins = since(unit, 2, count as usize)?;
+    begins.sort_by(f64::total_cmp);
+    Ok(begins)
+}
+
 /// A GEMM on the first GPU beside blocks that hold SMs.
 fn late(lab: &Lab<'_>, book: &Book<'_>, gemm: &Ready, [m, n, k]: [u64; 3]) -> Result<(), GpuError> {
     let unit = &lab.units[0];
@@ -141,11 +148,7 @@ fn late(lab: &Lab<'_>, book: &Book<'_>, gemm: &Ready, [m, n, k]: [u64; 3]) -> Re
         })?;
         match probe {
             None => since(unit, 1, 1),
-            Some(_) => {
-                let mut begins = since(unit, 2, all as usize)?;
-                begins.sort_by(f64::total_cmp);
-                Ok(begins)
-            }
+            Some(_) => begins_of(unit, all),
         }
     };
     let name = format!(
@@ -226,9 +229,7 @@ fn leaves(
             for (unit, ends) in lab.units.iter().zip(&mut ends) {
                 ends.extend(since(unit, 1, 1)?);
             }
-            let mut begins = since(first, 2, all as usize)?;
-            begins.sort_by(f64::total_cmp);
-            frees = begins;
+            frees = begins_of(first, all)?;
         }
     }
     let how = if taken { "places taken" } else { "at once" };

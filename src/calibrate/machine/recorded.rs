@@ -60,6 +60,17 @@ pub enum Samples {
 }
 
 impl RefitError {
+    /// A piece of a line, counted from 0, of the calibration's own samples.
+    pub(super) fn sample((at, line): (usize, &str), piece: &str, what: &'static str) -> Self {
+        Self::Sample {
+            of: Samples::Own,
+            line: at + 1,
+            column: column_of(line, piece),
+            text: piece.chars().take(40).collect(),
+            what,
+        }
+    }
+
     /// The same of another file.
     fn in_(self, file: Samples) -> Self {
         match self {
@@ -82,7 +93,7 @@ impl RefitError {
 }
 
 /// Where a piece of a line begins, in characters from 1.
-pub(super) fn column_of(line: &str, piece: &str) -> usize {
+fn column_of(line: &str, piece: &str) -> usize {
     let before = piece.as_ptr() as usize - line.as_ptr() as usize;
     1 + line.get(..before).unwrap_or(line).chars().count()
 }
@@ -123,13 +134,7 @@ pub fn products(raw: &str, section: &str, choices: &Choices) -> Result<Vec<Produ
         let (Some((k, n)), Some(_gpu)) = (words.next().and_then(column), words.next()) else {
             continue;
         };
-        let wrong = |piece: &str, what| RefitError::Sample {
-            of: Samples::Own,
-            line: line + 1,
-            column: column_of(text, piece),
-            text: piece.chars().take(40).collect(),
-            what,
-        };
+        let wrong = |piece: &str, what| RefitError::sample((line, text), piece, what);
         let [x, unit, samples] = rest else {
             return Err(wrong(text, "whole line of samples"));
         };

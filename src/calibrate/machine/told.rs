@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::kernels::{Beside, Choices, Kernel, MOST_PARTS};
-use super::recorded::{RefitError, Samples, column_of};
+use super::recorded::RefitError;
 use super::shapes::asked_once;
 use crate::device::gemm::library::{self, Library};
 
@@ -84,13 +84,7 @@ pub(super) fn told(raw: &str) -> Result<(Choices, Beside), RefitError> {
     let mut told: BTreeMap<(u64, u64), Told> = BTreeMap::new();
     let mut earlier: BTreeMap<(u64, u64), Told> = BTreeMap::new();
     for (at, line) in raw.lines().enumerate() {
-        let wrong = |piece: &str, what| RefitError::Sample {
-            of: Samples::Own,
-            line: at + 1,
-            column: column_of(line, piece),
-            text: piece.chars().take(40).collect(),
-            what,
-        };
+        let wrong = |piece: &str, what| RefitError::sample((at, line), piece, what);
         let mut cells = line.split(',');
         let (section, case, x) = (cells.next(), cells.next(), cells.next());
         let (Some(section), Some(case)) = (section, case) else {
