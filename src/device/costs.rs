@@ -36,7 +36,7 @@ pub struct Costs {
 /// Costs that a profile may leave out; each says what then takes its place.
 #[derive(Copy, Clone, Debug, Default, PartialEq)]
 pub struct MoreCosts {
-    /// As [`Costs::copy_start`], of a copy right behind another copy of its lane or engine; else
+    /// As [`Costs::copy_start`], of a copy that another copy lets go, of its lane or of another GPU; else
     /// that.
     pub copy_next: Option<Seconds>,
     /// As [`Costs::copy_start`], of a copy to or from the host's memory; else that.

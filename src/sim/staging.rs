@@ -11,6 +11,8 @@
 mod shares;
 mod told;
 
+use std::collections::VecDeque;
+
 use super::SimError;
 use super::cost::Cost;
 use super::engine::{Engine, EngineKind, Event, STRETCH};
@@ -42,6 +44,8 @@ struct Stretch {
     ends: (u32, u32),
     /// With a ring: chunks known to be filled (second leg), or slots known to be emptied (first).
     told: u32,
+    /// Without a ring, when each chunk that waits landed here by the leg before [s].
+    landed: VecDeque<f64>,
     /// Whether the leg before / after it is the stretch numbered one less / more.
     first: bool,
     last: bool,
@@ -137,6 +141,7 @@ impl Engine<'_> {
                     slots: path.slots,
                     ends,
                     told: 0,
+                    landed: VecDeque::new(),
                     first: k == 0,
                     last: k + 1 == path.legs.len(),
                 };
@@ -196,27 +201,51 @@ impl Engine<'_> {
 
     /// A chunk has its engine: start-up and latency, then flow.
     pub fn begin_stretch(&mut self, id: u32, now: f64) {
+        let start_up = self.stretch_start(id, now);
+        let s = &mut self.staging.stretches[id as usize];
+        s.landed.pop_front();
+        let alpha = start_up + s.leg.latency.get();
+        self.events.push(now + alpha, Event::Flow(STRETCH + id));
+    }
+
+    /// Start-up of the next chunk of a stretch that has its engine [s].
+    fn stretch_start(&self, id: u32, now: f64) -> f64 {
         let s = &self.staging.stretches[id as usize];
         let gpu = self.issuer(s);
-        // On a ring an event lies between a copy and the next of its queue.
-        let ring = s.slots > 0;
-        let behind = !ring && (s.engine).is_some_and(|engine| self.right_behind(engine, now));
-        let to_host = matches!(
-            s.engine,
-            Some((_, EngineKind::HostToDevice | EngineKind::DeviceToHost))
-        );
-        let next = s.done > 0
-            || (self.pipelined()
-                && (s.engine).is_some_and(|engine| self.right_behind(engine, now)));
-        let start_up = match to_host && !behind {
-            true => self.costs.host_start_up(gpu, next),
-            false => self.costs.start_up(gpu, s.mover, behind),
+        let Some(engine) = s.engine else {
+            return self.costs.start_up(gpu, s.mover, false);
         };
-        let mut alpha = start_up + s.leg.latency.get();
-        if ring && next {
-            alpha += self.costs.lane(gpu);
+        let to_host = matches!(
+            engine.1,
+            EngineKind::HostToDevice | EngineKind::DeviceToHost
+        );
+        let whole = |further| match to_host {
+            true => self.costs.host_start_up(gpu, further),
+            false => self.costs.start_up(gpu, s.mover, false),
+        };
+        // On a ring an event lies between a copy and the next of its queue.
+        if s.slots > 0 {
+            let next = whole(true) + self.costs.lane(gpu);
+            return match (s.done > 0, self.pipelined(), s.first) {
+                (true, ..) => next,
+                (_, false, _) => whole(false),
+                (_, true, true) => self.engine_start(engine, s.task, (whole(false), next), now),
+                // What fills its first slot is a copy.
+                (_, true, false) => match self.used(engine) {
+                    true => next,
+                    false => whole(false),
+                },
+            };
         }
-        self.events.push(now + alpha, Event::Flow(STRETCH + id));
+        let next = self.costs.start_up(gpu, s.mover, true);
+        match (s.first, s.done, s.landed.front()) {
+            (true, 0, _) => self.engine_start(engine, s.task, (whole(false), next), now),
+            (false, done, Some(landed)) if self.used(engine) => {
+                next.max(whole(done > 0) - (now - landed))
+            }
+            (true, ..) => next, // it was there all the time
+            (false, done, _) => whole(done > 0),
+        }
     }
 
     /// The GPU whose engine or SMs move a stretch.
@@ -253,6 +282,11 @@ impl Engine<'_> {
         s.busy = false;
         s.done += 1;
         let (task, engine) = (s.task, s.engine);
+        if !s.last && s.slots == 0 {
+            self.staging.stretches[id as usize + 1]
+                .landed
+                .push_back(now);
+        }
         let later = match engine {
             Some(engine) => !self.copied(engine, STRETCH + id, task, now)?,
             None => false,

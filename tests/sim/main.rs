@@ -13,4 +13,5 @@ mod operands;
 mod pcie;
 mod properties;
 mod published;
+mod slower;
 mod support;

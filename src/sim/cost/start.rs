@@ -116,7 +116,7 @@ impl Costs<'_> {
     }
 
     /// From a mover of `gpu` being told to its first byte, latency of the way not counted; `behind`:
-    /// right behind another copy of the same engine [s].
+    /// let go by another copy, of its queue or another GPU's [s].
     pub fn start_up(&self, gpu: u32, mover: Mover, behind: bool) -> f64 {
         let c = &self.device(gpu).costs;
         match mover {

@@ -36,16 +36,12 @@ impl Engine<'_> {
                     _ if src == dst => self.kernel_ready(step, now),
                     Mover::Sm { .. } if !self.host_only() => self.kernel_ready(step, now),
                     _ => match self.costs.machine.way(src, dst)? {
-                        Way::Direct(latency) => {
+                        Way::Direct(_) => {
                             let gpu = self.costs.gpu(step);
-                            let kind = EngineKind::peer(gpu, src);
-                            if self.take_engine(gpu, kind, step) {
-                                self.start(step, now);
-                                let behind = self.right_behind((gpu, kind), now);
-                                let alpha = self.costs.start_up(gpu, mover, behind) + latency;
-                                return self.begin(step, alpha, now);
+                            match self.take_engine(gpu, EngineKind::peer(gpu, src), step) {
+                                true => self.begin_transfer(step, now),
+                                false => Ok(()),
                             }
-                            Ok(())
                         }
                         Way::Paths(paths) => {
                             self.start(step, now);

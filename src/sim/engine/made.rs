@@ -70,7 +70,8 @@ impl<'a> Engine<'a> {
             split,
             flowing_since: Vec::new(),
             engines: engines.collect(),
-            engine_ended: vec![f64::NEG_INFINITY; gpus * 4],
+            engine_last: vec![None; gpus * 4],
+            cold: Vec::new(),
             staging: Staging::default(),
             slowed: Slowed::new(beside),
             scattered: Scattered::default(),
@@ -123,6 +124,8 @@ impl<'a> Engine<'a> {
                 }
             }
         }
+        let tasks = &self.spans[..self.schedule.tasks.len()];
+        self.cold = tasks.iter().map(|span| span.ready).collect();
         for step in 0..self.graph.waiting.len() as u32 {
             if self.graph.waiting[step as usize] == 0 {
                 self.conditions_met(step, 0.0);

@@ -73,8 +73,10 @@ pub(super) struct Engine<'a> {
     flowing_since: Vec<f64>,
     /// Copy engines: 4 per GPU in the order of [`EngineKind`].
     engines: Vec<Pool<u32>>,
-    /// When each last ended a copy [s].
-    engine_ended: Vec<f64>,
+    /// Of each the last copy that ended, and when [s].
+    engine_last: Vec<Option<(u32, f64)>>,
+    /// By task: when what is no copy of an engine last let it go: a kernel's end, the host [s].
+    cold: Vec<f64>,
     pub kernels: Kernels,
     pub staging: Staging,
     pub slowed: Slowed,
@@ -205,6 +207,10 @@ impl Engine<'_> {
 
     /// One condition of `step` is met, effective at `at`.
     pub fn condition(&mut self, step: u32, at: f64, cause: Cause, now: f64) {
+        let warm = matches!(cause, Cause::Task(task) if self.by_engine(task.0));
+        if !warm && let Some(cold) = self.cold.get_mut(step as usize) {
+            *cold = cold.max(at);
+        }
         let span = &mut self.spans[step as usize];
         if at > span.ready || (at == span.ready && span.cause == Cause::Start) {
             span.ready = at;

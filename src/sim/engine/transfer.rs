@@ -3,10 +3,8 @@
 use super::{Engine, SIGNAL, STRETCH};
 use crate::schedule::{Mover, TaskId, Work};
 use crate::sim::cost::{Cost, Costs};
-use crate::sim::fluid::TIE;
 use crate::sim::machine::Way;
 use crate::sim::pool::Request;
-use crate::sim::waits::Signals;
 use crate::sim::{SimError, Streams};
 use crate::timeline::Cause;
 
@@ -74,7 +72,7 @@ impl Engine<'_> {
         now: f64,
     ) -> Result<(), SimError> {
         let place = gpu as usize * 4 + kind as usize;
-        self.engine_ended[place] = now;
+        self.engine_last[place] = Some((by, now));
         let pool = &mut self.engines[place];
         pool.release(1);
         let Some((unit, _)) = pool.next() else {
@@ -104,45 +102,88 @@ impl Engine<'_> {
             .is_some_and(|(share, _)| share >= 1.0)
     }
 
-    /// Whether a copy that begins now is the engine's next, no later than the next of one queue
-    /// would be with a flag written and one awaited between.
-    pub fn right_behind(&self, (gpu, kind): (u32, EngineKind), now: f64) -> bool {
-        let ended = self.engine_ended[gpu as usize * 4 + kind as usize];
-        let flag = Signals {
-            flag_writes: 1,
-            ..Signals::default()
+    /// Whether `task` is moved by a copy engine, alone or in stretches.
+    pub(super) fn by_engine(&self, task: u32) -> bool {
+        let Work::Transfer { from, to, mover } = self.schedule.tasks[task as usize].work else {
+            return false;
         };
-        let wait = Signals {
-            flag_waits: 1,
-            ..Signals::default()
+        let engine = match mover {
+            Mover::CopyEngine => true,
+            Mover::Sm { .. } => self.host_only(),
+            Mover::Epilogue | Mover::Loader => false,
         };
-        let gap = self.costs.lane(gpu) + self.costs.signals(gpu, flag, wait, true);
-        now <= (ended + gap) * (1.0 + TIE)
+        engine
+            && self.options.terms.communication
+            && self.schedule.bytes(&from) > 0
+            && self.costs.gpu_of(&from) != self.costs.gpu_of(&to)
+    }
+
+    /// Whether an engine has ended a copy.
+    pub fn used(&self, (gpu, kind): (u32, EngineKind)) -> bool {
+        self.engine_last[gpu as usize * 4 + kind as usize].is_some()
+    }
+
+    /// From `now`, when a copy of `task` could have its engine, to its first byte [s]: `first` where nothing is under
+    /// way, `next` right behind another copy.
+    ///
+    /// The start-up of a copy that a kernel or the start of the run lets go runs beside what the engine still copies, so
+    /// it ends `first` after that; a copy that another copy lets go, of its queue or of another GPU, begins `next`
+    /// after it (section `relay` of calibrations: a copy handed on between two GPUs takes `event_peer`, the link and
+    /// at most 1.5 us). An engine that takes over from another queue begins anew. All are times after ends that
+    /// are no sooner where a link is slower, and the latest counts, so a slower link lets nothing begin sooner.
+    pub fn engine_start(
+        &self,
+        (gpu, kind): (u32, EngineKind),
+        task: u32,
+        (first, next): (f64, f64),
+        now: f64,
+    ) -> f64 {
+        let Some((last, ended)) = self.engine_last[gpu as usize * 4 + kind as usize] else {
+            return first;
+        };
+        let lane = |task: u32| {
+            let task = &self.schedule.tasks[task as usize];
+            (task.rank, task.lane)
+        };
+        let own = self.graph.next_in_lane[last as usize] == task || lane(last) == lane(task);
+        let since = match own {
+            true => self.cold[task as usize],
+            false => self.cold[task as usize].max(ended),
+        };
+        next.max(first - (now - since))
     }
 
     /// A direct transfer has its engine or its SMs: start-up and latency, then flow.
     pub fn begin_transfer(&mut self, task: u32, now: f64) -> Result<(), SimError> {
         self.start(task, now);
-        let alpha = self.transfer_alpha(task)?;
+        let alpha = self.transfer_alpha(task, now)?;
         self.begin(task, alpha, now)
     }
 
     /// Start-up and latency of a transfer that goes by one direct path or within its GPU [s].
-    fn transfer_alpha(&mut self, task: u32) -> Result<f64, SimError> {
+    fn transfer_alpha(&mut self, task: u32, now: f64) -> Result<f64, SimError> {
         let Work::Transfer { from, to, mover } = self.schedule.tasks[task as usize].work else {
             return Ok(0.0);
         };
         let (src, dst) = (self.costs.gpu_of(&from), self.costs.gpu_of(&to));
         let gpu = self.costs.gpu(task);
+        let first = self.costs.start_up(gpu, mover, false);
         if src == dst {
-            return Ok(self.costs.start_up(gpu, mover, false));
+            return Ok(first);
         }
         let latency = match self.costs.machine.way(src, dst)? {
             Way::Direct(latency) => latency,
             Way::Paths(_) => 0.0, // each stretch has its own
         };
-        // Whoever had to wait for the engine takes it over from another queue.
-        Ok(self.costs.start_up(gpu, mover, false) + latency)
+        let start_up = match mover {
+            Mover::CopyEngine => {
+                let engine = (gpu, EngineKind::peer(gpu, src));
+                let next = self.costs.start_up(gpu, mover, true);
+                self.engine_start(engine, task, (first, next), now)
+            }
+            _ => first,
+        };
+        Ok(start_up + latency)
     }
 
     /// The cost of a transfer that goes by one direct path or within its GPU.
