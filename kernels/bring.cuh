@@ -48,7 +48,7 @@ __device__ void watch(const Gemm &gemm, const Layout &at)
     if (walk.at >= walk.end)
         return;
     const Place place = Course(gemm.gate, bands_of(gemm), columns_of(gemm), gemm.group).place(walk.at);
-    Waits waits(gemm.gate, gemm.gate.bands[place.band]);
+    Waits waits(gemm.gate, band_at(gemm.gate, place.band));
     while (waits.due != ~0u) {
         waits.pass(gemm.gate, waits.due + 1, true);
         share(at.seen, waits.due);

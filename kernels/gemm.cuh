@@ -31,13 +31,15 @@ struct Completion {
     u32 *flag;
 };
 
-// Bands that follow one another in the order; their tiles are taken before any of the next section, so that
-// no rows that are there wait behind rows that are not.
+// Some columns of bands that follow one another in the order; their tiles are taken before any of the next section, so
+// that no rows that are there wait behind rows that are not.
 struct Section {
     u32 begin; // the tiles before it
     u32 first; // its first band in the order
     u32 bands;
-    u32 group; // bands whose tiles are taken at the same time
+    u32 group;  // bands whose tiles are taken at the same time
+    u32 column; // its first, of tiles
+    u32 columns;
 };
 
 // Rows of A that the kernel brings itself, from another GPU: a rectangle of bytes, moved `unit` bytes at a time,
@@ -49,6 +51,14 @@ struct Fetch {
     u32 *done; // counts shares, ALL_SHARES in each run
     u32 *flag; // set by the last, for who looks what a run waits for
     u32 unit, pad[3];
+};
+
+// How the tables of an order begin, which is all of most: as parameters of a kernel, since a look at each in memory
+// takes a microsecond.
+struct Near {
+    Section sections[6];
+    Band bands[16];
+    Wait waits[16];
 };
 
 // What the rows of a product wait for, how long, where it is said that a wait took too long, and who is
@@ -67,7 +77,17 @@ struct Gate {
     u32 fetched; // so many
     u32 loaders; // blocks from here on bring them, as they begin with waiting; the last number: a warp of each does
     Fetch first; // of them
+    Near near;
 };
+
+// Entries of the tables.
+template <u32 near, typename Entry> __device__ Entry entry_at(const Entry (&first)[near], const Entry *all, u32 i)
+{
+    return i < near ? first[i] : all[i];
+}
+__device__ Section section_at(const Gate &gate, u32 i) { return entry_at(gate.near.sections, gate.sections, i); }
+__device__ Band band_at(const Gate &gate, u32 i) { return entry_at(gate.near.bands, gate.bands, i); }
+__device__ Wait wait_at(const Gate &gate, u32 i) { return entry_at(gate.near.waits, gate.waits, i); }
 
 // What becomes of a tile, in the order in which it does.
 enum Moment {
@@ -121,28 +141,45 @@ __device__ u32 wanted_by(const Gate &gate, const Wait &wait)
 __device__ void band_await(const Gate &gate, const Band &band)
 {
     for (u32 i = band.first; i < band.first + band.count; i++) {
-        const Wait wait = gate.waits[i];
+        const Wait wait = wait_at(gate, i);
         await(wait.flag, wanted_by(gate, wait), gate.limit, gate.status, wait.tag);
     }
 }
 
 // The waits of a band as its products get on along k, in whose order they are listed.
 struct Waits {
-    const Wait *next, *end;
-    u32 due; // the first of k that waits; the last number: none does any more
+    u32 next, end; // of all
+    u32 due;       // the first of k that waits; the last number: none does any more
 
-    __device__ Waits() : next(nullptr), end(nullptr), due(~0u) {}
-    __device__ Waits(const Gate &gate, const Band &band) : next(gate.waits + band.first), end(next + band.count)
+    __device__ Waits() : next(0), end(0), due(~0u) {}
+    __device__ Waits(const Gate &gate, const Band &band) : next(band.first), end(band.first + band.count)
     {
-        look();
+        look(gate);
     }
-    __device__ void look() { due = next < end ? next->from : ~0u; }
+    __device__ void look(const Gate &gate) { due = next < end ? wait_at(gate, next).from : ~0u; }
     // Waits for all that products before `k` need; several threads go along, of which one waits.
     __device__ void pass(const Gate &gate, u32 k, bool waits)
     {
-        for (; due < k; next++, look())
-            if (waits)
-                await(next->flag, wanted_by(gate, *next), gate.limit, gate.status, next->tag);
+        for (; due < k; next++, look(gate))
+            if (waits) {
+                const Wait wait = wait_at(gate, next);
+                await(wait.flag, wanted_by(gate, wait), gate.limit, gate.status, wait.tag);
+            }
+    }
+    // The same for one thread, which remembers the first flags that it has seen; whether it saw others.
+    __device__ bool pass(const Gate &gate, u32 k, u32 &seen)
+    {
+        bool others = false;
+        for (; due < k; next++, look(gate)) {
+            const Wait wait = wait_at(gate, next);
+            const u32 bit = wait.tag < 32 ? 1u << wait.tag : 0;
+            if (seen & bit)
+                continue;
+            await(wait.flag, wanted_by(gate, wait), gate.limit, gate.status, wait.tag);
+            seen |= bit;
+            others = true;
+        }
+        return others;
     }
 };
 
@@ -202,22 +239,23 @@ __device__ Place place_at(u32 at, u32 bands, u32 columns, u32 group)
 
 // The tiles of a product by their places, which only grow.
 struct Course {
-    const Section *next; // null: one section
+    const Gate &gate;
     Section here;
-    u32 columns;
+    u32 next;
 
-    __device__ Course(const Gate &gate, u32 bands, u32 columns, u32 group) : next(gate.sections), columns(columns)
+    __device__ Course(const Gate &gate, u32 bands, u32 columns, u32 group) : gate(gate), next(0)
     {
-        here = Section{0, 0, bands, group};
-        if (next)
-            here = *next;
+        here = Section{0, 0, bands, group, 0, columns};
+        if (gate.sections)
+            here = section_at(gate, 0);
     }
     __device__ Place place(u32 at)
     {
-        while (at - here.begin >= here.bands * columns)
-            here = *++next;
-        Place place = place_at(at - here.begin, here.bands, columns, here.group);
+        while (at - here.begin >= here.bands * here.columns)
+            here = section_at(gate, ++next);
+        Place place = place_at(at - here.begin, here.bands, here.columns, here.group);
         place.band += here.first;
+        place.column += here.column;
         return place;
     }
 };

@@ -258,7 +258,7 @@ extern "C" __global__ void __launch_bounds__(threads, BLOCKS) gemm(const __grid_
             note(gemm.trace, at, BEGUN);
         Waits waits;
         if (gemm.gate.bands) {
-            band = gemm.gate.bands[place.band];
+            band = band_at(gemm.gate, place.band);
             // A sum waits for what it is added to only when it is added.
             if (!ACCUMULATE) {
                 waits = Waits(gemm.gate, band);

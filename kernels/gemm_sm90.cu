@@ -122,6 +122,7 @@ __device__ void load(const Gemm &gemm, const Layout &at, u32 rank)
         }
     };
     Ring ring = {0, 1};
+    u32 seen = 0;    // of the flags
     u32 b_ahead = 0; // of k: B is on its way before
     Course course(gemm.gate, bands_of(gemm), columns_of(gemm), gemm.group);
     for (Walk walk(gemm); walk.at < walk.end; walk.at += walk.step) {
@@ -137,12 +138,12 @@ __device__ void load(const Gemm &gemm, const Layout &at, u32 rank)
             if (watched)
                 while ((waits.due = shared(at.seen)) < k)
                     ;
-            else
-                waits.pass(gemm.gate, k, true);
+            else if (!waits.pass(gemm.gate, k, seen))
+                return;
             proxy_fence();
         };
         if (gemm.gate.bands) {
-            const Band order = gemm.gate.bands[place.band];
+            const Band order = band_at(gemm.gate, place.band);
             band = order.index;
             // A sum waits for what it is added to only when it is added.
             if (!ACCUMULATE && !watched)
@@ -364,7 +365,7 @@ __device__ void store(const Gemm &gemm, const Layout &at, u32 rank, u32 group)
         const Place place = course.place(walk.at);
         order.index = place.band;
         if (gemm.gate.bands)
-            order = gemm.gate.bands[place.band];
+            order = band_at(gemm.gate, place.band);
         x = (place.column * CLUSTER_N + rank_n) * tile_n;
         y = (order.index * CLUSTER_M + rank_m) * tile_m + group * 64;
         home = home_of(gemm, order, y);

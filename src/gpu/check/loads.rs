@@ -69,7 +69,7 @@ fn one(bench: &Bench, tile: Tile, epoch: u32, slabs: [(u32, u32); 3]) -> Result<
         (pieces.iter().zip(0_u64..))
             .map(|(&(chunk, columns), i)| group(chunk, columns.start, vec![word(i)])),
     );
-    let tables = order(tile, (shape.0, shape.1), &groups, &[], 0);
+    let tables = order(tile, (shape.0, shape.1), &groups, &[], 0, None);
     let mut gate = gate(bench, &tables, Duration::from_secs(3), epoch)?;
     product_error(bench, dtype, shape, false, |problem, regions| {
         let size = dtype.size();

@@ -79,7 +79,7 @@ fn one(bench: &Bench, tile: Tile, dtype: DType, n: u64, epoch: u32) -> Result<f6
         });
         let of: Vec<Extent> = parts.iter().map(|part| part.rows).collect();
         let counters = bench.arena.region().address() + WORDS + 1024;
-        let tables = order(tile, (shape.0, n), &groups, &of, counters);
+        let tables = order(tile, (shape.0, n), &groups, &of, counters, None);
         let mut gate = gate(bench, &tables, Duration::from_secs(3), epoch)?;
         let tiles = bench.tiles.borrow();
         let table = tiles.parts(&problem, tile, &parts)?;

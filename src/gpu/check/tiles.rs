@@ -8,7 +8,7 @@ use crate::device::DType;
 use crate::gpu::GpuError;
 use crate::gpu::kernels::Epoch;
 use crate::gpu::raw::{Copy2d, Stream};
-use crate::gpu::tiles::{Beside, Does, Gate, Group, Order, Part, Tile, Word, order};
+use crate::gpu::tiles::{Beside, Does, Gate, Group, Near, Order, Part, Tile, Word, order};
 use crate::schedule::Extent;
 
 pub(super) const MIB: u64 = 1 << 20;
@@ -141,7 +141,9 @@ fn late(bench: &Bench, tile: Tile, slabs: &[(u32, u32)], lost: bool) -> Result<(
     let mut groups = vec![group(ARRIVALS[0], 0, Vec::new())];
     let flags_of = |p: &Piece| vec![Word::flag(p.flag)];
     groups.extend((pieces.iter()).map(|p| group(p.chunk, p.columns.start, flags_of(p))));
-    let tables = order(tile, (shape.0, shape.1), &groups, &[], 0);
+    // Some columns of all rows before the others, where tiles are narrow enough.
+    let early = (slabs.len() > 1).then_some(1);
+    let tables = order(tile, (shape.0, shape.1), &groups, &[], 0, early);
     let limit = match lost {
         true => Duration::from_millis(20),
         false => Duration::from_secs(3),
@@ -219,6 +221,7 @@ pub(super) fn gate(
         bands: table(BANDS, &tables.bands)?,
         sections: table(SECTIONS, &tables.sections)?,
         waits: table(WAITS, &tables.waits)?,
+        near: Near::of(tables),
         completions: match tables.completions.is_empty() {
             true => None,
             false => Some(table(COMPLETIONS, &tables.completions)?),
@@ -269,7 +272,7 @@ pub fn parted(bench: &Bench) -> Result<String, GpuError> {
                     7 => Vec::new(),
                     _ => parts.iter().map(|part| part.rows).collect(),
                 };
-                let tables = order(tile, (500, n), &groups, &rows, start + WORDS + 1024);
+                let tables = order(tile, (500, n), &groups, &rows, start + WORDS + 1024, None);
                 let mut gate = gate(bench, &tables, Duration::from_secs(3), epoch)?;
                 let mut regions = regions;
                 let tiles = bench.tiles.borrow();

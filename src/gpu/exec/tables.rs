@@ -3,11 +3,11 @@
 use super::{Asked, Run, asked};
 use crate::gpu::GpuError;
 use crate::gpu::kernels::STATUS_WORDS;
-use crate::gpu::plan::{Area, FlagId, Joined, Load, Rows, Step, What};
+use crate::gpu::plan::{Area, FlagId, Joined, Load, Plan, Rows, Step, What};
 use crate::gpu::raw::{Memory, Region};
 use crate::gpu::tiles::{
-    Beside, Brought, Does, Fetch, Gate, Group, MOMENTS, Part, Tile, Word, fetches, order,
-    shares_before,
+    Beside, Brought, Does, Fetch, Gate, Group, MOMENTS, Near, Part, Tile, Word, early, fetches,
+    order, shares_before,
 };
 use crate::schedule::Extent;
 
@@ -41,6 +41,7 @@ pub(super) struct Tables {
     bands: Memory,
     sections: Memory,
     waits: Memory,
+    near: Near,
     completions: Option<Memory>,
     /// How much of each group is done.
     #[expect(dead_code, reason = "kept for the kernel")]
@@ -63,6 +64,16 @@ fn steps(at: usize, joined: Option<&Joined>) -> Vec<(usize, Extent)> {
             .collect(),
         None => vec![(at, Extent::new(0, 0))],
     }
+}
+
+/// Whether rows come by copy engines, or by the product's own kernel, over direct links alone.
+fn direct(plan: &Plan) -> bool {
+    plan.steps.iter().all(|step| {
+        !matches!(
+            step.what,
+            What::CopyKernel { .. } | What::ToHost { .. } | What::FromHost { .. }
+        )
+    })
 }
 
 impl Run<'_> {
@@ -201,7 +212,12 @@ impl Run<'_> {
             *table = Some(upload(&tiles.parts(&problem, tile, &places)?)?);
             rows = places.iter().map(|part| part.rows).collect();
         }
-        let tables = order(tile, shape, &groups, &rows, counters.region().address());
+        let early = match direct(&self.plan) {
+            true => early(tile, &problem, device.gpu.attributes(), &groups),
+            false => None,
+        };
+        let counted = counters.region().address();
+        let tables = order(tile, shape, &groups, &rows, counted, early);
         let mut loads = [None, None];
         if let Some(counts) = &counts {
             for (parity, table) in loads.iter_mut().enumerate() {
@@ -226,6 +242,7 @@ impl Run<'_> {
             bands: upload(&tables.bands)?,
             sections: upload(&tables.sections)?,
             waits: upload(&tables.waits)?,
+            near: Near::of(&tables),
             completions: match tables.completions.is_empty() {
                 true => None,
                 false => Some(upload(&tables.completions)?),
@@ -352,6 +369,7 @@ impl Run<'_> {
             bands: tables.bands.region(),
             sections: tables.sections.region(),
             waits: tables.waits.region(),
+            near: tables.near,
             completions: tables.completions.as_ref().map(Memory::region),
             epoch: self.epoch_of(out.gpu.index(), epoch),
             // The watchdog opens the flags before; counts of rows that the kernel brings end by this limit.

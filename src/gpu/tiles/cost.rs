@@ -37,6 +37,10 @@ impl Stage {
 /// 370 GB/s, while products run at 750 TFLOP/s).
 const ARRIVAL: f64 = 2000.0;
 
+/// What passes until a copy by an engine begins beside a product and until its rows are seen, likewise: 12 us as
+/// for a first slab on two H200.
+const START: f64 = 4.5e9;
+
 impl Tile {
     /// About how long a product takes, in units of its own: each of the waves computes its tiles
     /// through all of k, and begins and ends.
@@ -52,15 +56,21 @@ impl Tile {
     }
 
     /// Clusters that so many SMs hold.
-    fn at_once(self, sms: u32) -> u64 {
+    pub(super) fn at_once(self, sms: u32) -> u64 {
         let cluster = self.cluster.0 * self.cluster.1;
         u64::from((sms * self.blocks() / cluster).max(1))
     }
 
     /// How long the tiles of a wave take, in units of [`Self::cost`].
-    fn wave(self, k: u64) -> f64 {
+    pub(super) fn wave(self, k: u64) -> f64 {
         let each = f64::from(self.blocks() * self.rows * self.cols);
         each * (k as f64 + BEGIN) / (self.rate() * self.family.rate())
+    }
+
+    /// How long so many elements take from GPU to GPU, and what precedes and follows, in units of [`Self::cost`].
+    pub(super) fn arrival(self, elements: u64, sms: u32) -> (f64, f64) {
+        let all = f64::from(sms.max(1)) * self.family.rate();
+        (elements as f64 * ARRIVAL / all, START / all)
     }
 
     /// The share of its family's fastest rate that it reaches where it fills the GPU.

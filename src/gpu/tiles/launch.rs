@@ -3,8 +3,10 @@
 use std::time::Duration;
 
 use super::fetch::{Brought, FETCH};
-use super::order::{BAND, COMPLETION, SECTION, grouped};
-use super::{Does, Family, Tile, Tiles};
+use super::near::WORDS as NEAR;
+use super::order::{BAND, COMPLETION};
+use super::sections::{Section, grouped};
+use super::{Does, Family, Near, Tile, Tiles};
 use crate::gpu::GpuError;
 use crate::gpu::kernels::{Epoch, STATUS_WORDS};
 use crate::gpu::lt::Problem;
@@ -18,6 +20,8 @@ pub struct Gate {
     pub bands: Region,
     pub sections: Region,
     pub waits: Region,
+    /// How they begin.
+    pub near: Near,
     /// Of which there may be none.
     pub completions: Option<Region>,
     /// What flags are waited for to have, and what they are set to.
@@ -65,7 +69,9 @@ pub struct Beside<'a> {
 pub const MOMENTS: u64 = 64;
 
 /// Words of 8 bytes of `struct Gate`.
-const GATE: usize = 10 + FETCH as usize / 8;
+const GATE: usize = BROUGHT + FETCH as usize / 8 + NEAR;
+/// Those before what the kernel brings first.
+const BROUGHT: usize = 10;
 
 /// Bytes of `struct Part`.
 const PART: usize = 384;
@@ -252,9 +258,10 @@ fn gate_words(
     let status = 4 * STATUS_WORDS;
     // What the tables say is the business of `order`; that rows are whole can be seen here.
     let sections = gate.sections.bytes();
-    if !sections.is_multiple_of(SECTION as u64) {
+    if !sections.is_multiple_of(Section::BYTES as u64) {
         return Err(GpuError::Argument(format!(
-            "a table of sections of {sections} bytes, where each has {SECTION}"
+            "a table of sections of {sections} bytes, where each has {}",
+            Section::BYTES
         )));
     }
     let (completed, completions) = match gate.completions {
@@ -265,11 +272,13 @@ fn gate_words(
         let loaders = brought.loaders(clusters, cluster);
         words[8] = brought.table.address();
         words[9] = (brought.table.bytes() / FETCH) | (loaders << 32);
-        words[10..].copy_from_slice(&brought.first);
+        words[BROUGHT..GATE - NEAR].copy_from_slice(&brought.first);
     }
+    words[GATE - NEAR..].copy_from_slice(&gate.near.0);
     words[..8].copy_from_slice(&[
         gate.bands.need("a table of bands", bands * BAND)?,
-        gate.sections.need("a table of sections", SECTION as u64)?,
+        gate.sections
+            .need("a table of sections", Section::BYTES as u64)?,
         gate.waits.address(),
         counter,
         u64::try_from(gate.limit.as_nanos()).unwrap_or(u64::MAX),

@@ -8,7 +8,9 @@
 mod cost;
 mod fetch;
 mod launch;
+mod near;
 mod order;
+mod sections;
 #[cfg(test)]
 mod tests;
 mod tile;
@@ -19,7 +21,9 @@ use std::rc::Rc;
 pub use cost::{Stage, Waves, suits, waves};
 pub use fetch::{Brought, Fetch, fetches, shares_before};
 pub use launch::{Beside, Gate, MOMENTS, PIECE, Part};
+pub use near::Near;
 pub use order::{Group, Order, Word, order};
+pub use sections::early;
 pub use tile::{Does, Family, Tile};
 
 use super::GpuError;

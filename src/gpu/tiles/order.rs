@@ -1,18 +1,15 @@
 //! The order of a product's rows, and what each waits for.
 
 use super::Tile;
+use super::sections::{Section, sections};
 use crate::schedule::Extent;
 
 /// Bytes of `struct Band`.
 pub(super) const BAND: u64 = 24;
 /// Bytes of `struct Wait`.
-const WAIT: usize = 24;
+pub(super) const WAIT: usize = 24;
 /// Bytes of `struct Completion`.
 pub(super) const COMPLETION: usize = 24;
-/// Bytes of `struct Section`.
-pub(super) const SECTION: usize = 16;
-/// Rows of C whose tiles blocks take at the same time, so that they share B in the cache.
-const GROUP_ROWS: u64 = 2048;
 
 /// A word that rows wait for.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
@@ -57,7 +54,8 @@ pub struct Order {
 /// expected. Bands of the tile need not end where groups end: one begins when the last group that it touches is there,
 /// waits for all of them, in the order of k, and counts towards the flags of the first and of all that follow. Bands
 /// that begin with one group are a section: tiles of other bands are not taken among theirs, so that rows that are
-/// there never wait behind rows that are not. The tag of a wait is its place, where flags are numbered group by group.
+/// there never wait behind rows that are not; with `early` that is their first columns, and the others of all bands
+/// are the last section. The tag of a wait is its place, where flags are numbered group by group.
 /// `parts` are the rows of C that go to one place each, from the top without gaps; none where C is one. `counters` is
 /// the address of a word for each group, zero before.
 pub fn order(
@@ -66,6 +64,7 @@ pub fn order(
     groups: &[Group],
     parts: &[Extent],
     counters: u64,
+    early: Option<u64>,
 ) -> Order {
     let height = tile.band();
     let (count, columns) = tile.grid(m, n);
@@ -88,12 +87,18 @@ pub fn order(
         })
         .collect();
     bands.sort();
-    let sections = sections(groups, &bands, height, columns);
+    let sections = sections(&runs(groups, &bands), columns, early);
     let waits = |(.., touched): &(usize, u64, Vec<usize>)| {
         touched.iter().any(|&group| !groups[group].flags.is_empty())
     };
-    // Sections hold bands that wait, or bands that do not.
-    let ready = bands.iter().take_while(|band| !waits(band)).count() as u64 * columns;
+    let there = |section: &&Section| {
+        let first = section.first as usize;
+        !bands[first..first + section.bands as usize]
+            .iter()
+            .any(waits)
+    };
+    let ready = sections.iter().take_while(there);
+    let ready = ready.map(|section| section.bands * section.columns).sum();
     // Groups that set flags; which of them a band is the first to count for.
     let setting: Vec<usize> = (0..groups.len())
         .filter(|&g| groups[g].sets.is_some())
@@ -141,44 +146,27 @@ pub fn order(
             completions.extend(word.to_le_bytes());
         }
     }
+    let sections = sections.iter().flat_map(|section| section.words(height));
     Order {
         bands: table,
-        sections,
+        sections: sections.flat_map(u32::to_le_bytes).collect(),
         waits,
         completions,
         ready,
     }
 }
 
-/// Bands whose tiles are taken at the same time, of `bands` in a row: as many as share B well, and
-/// in groups of about the same size.
-pub(super) fn grouped(bands: u64, height: u64) -> u64 {
-    let most = (GROUP_ROWS / height).max(1);
-    bands.div_ceil(bands.div_ceil(most).max(1)).max(1)
-}
-
-/// The table of sections; of each band in order, the last group that it touches comes first.
-fn sections(
-    groups: &[Group],
-    bands: &[(usize, u64, Vec<usize>)],
-    height: u64,
-    columns: u64,
-) -> Vec<u8> {
+/// How many bands in a row begin with one group, or with groups that wait for nothing and tell nobody; of each band in
+/// order, the last group that it touches comes first.
+fn runs(groups: &[Group], bands: &[(usize, u64, Vec<usize>)]) -> Vec<u64> {
     let signals = |g: usize| {
         groups
             .get(g)
             .is_some_and(|g| !g.flags.is_empty() || g.sets.is_some())
     };
     let joins = |a: usize, b: usize| a == b || !signals(a) && !signals(b);
-    let mut table = Vec::new();
-    let mut first = 0;
-    for section in bands.chunk_by(|(a, ..), (b, ..)| joins(*a, *b)) {
-        let count = section.len() as u64;
-        let words = [first * columns, first, count, grouped(count, height)];
-        table.extend(words.iter().flat_map(|&word| (word as u32).to_le_bytes()));
-        first += count;
-    }
-    table
+    let runs = bands.chunk_by(|(a, ..), (b, ..)| joins(*a, *b));
+    runs.map(|run| run.len() as u64).collect()
 }
 
 /// Whether some of the rows are in `[begin, end)`.
@@ -206,13 +194,6 @@ mod tests {
     }
 
     #[test]
-    fn bands_share_groups_evenly() {
-        let groups = [1, 7, 8, 9, 16, 17].map(|n| grouped(n, 256));
-        assert_eq!(groups, [1, 7, 8, 5, 8, 6]);
-        assert_eq!(grouped(3, 4096), 1);
-    }
-
-    #[test]
     fn bands_follow_the_last_group_that_they_touch() {
         // Own rows 200-400 first, then 400-500, then 0-200; the first and the last set flags.
         let group = |start, len, flags: &[u64], sets| Group {
@@ -227,7 +208,7 @@ mod tests {
             group(0, 200, &[80, 90], Some(61)),
         ];
         let parts = [Extent::new(0, 300), Extent::new(300, 200)];
-        let order = order(TILE, (500, 200), &groups, &parts, 1000);
+        let order = order(TILE, (500, 200), &groups, &parts, 1000, None);
         let bands = words(&order.bands);
         let bands: Vec<&[u32]> = bands.chunks(6).collect();
         // Rows 256-383 wait for nothing; 384-499 for 70; 0-127 for 80 and 90; 128-255 touch both, and
@@ -244,8 +225,11 @@ mod tests {
         assert_eq!(order.ready, 2);
         // Bands 2, 3 and the two that end with the last group; tiles in two columns.
         let sections = words(&order.sections);
-        let sections: Vec<&[u32]> = sections.chunks(4).collect();
-        assert_eq!(sections, [[0, 0, 1, 1], [2, 1, 1, 1], [4, 2, 2, 2]]);
+        let sections: Vec<&[u32]> = sections.chunks(6).collect();
+        assert_eq!(
+            sections,
+            [[0, 0, 1, 1, 0, 2], [2, 1, 1, 1, 0, 2], [4, 2, 2, 2, 0, 2]]
+        );
         let waits = words(&order.waits);
         let each: Vec<(u32, u32)> = waits.chunks(6).map(|w| (w[0], w[3])).collect();
         assert_eq!(each, [(70, 0), (80, 1), (90, 2), (80, 1), (90, 2)]);
@@ -279,7 +263,7 @@ mod tests {
             group(200, 0, 30),
             group(200, 64, 40),
         ];
-        let order = order(TILE, (300, 128), &groups, &[], 0);
+        let order = order(TILE, (300, 128), &groups, &[], 0, None);
         let bands = words(&order.bands);
         let bands: Vec<&[u32]> = bands.chunks(6).map(|band| &band[..3]).collect();
         // Rows 0-127 touch the first three groups, 128-255 both pairs of slabs.

@@ -8,7 +8,7 @@ use crate::gpu::kernels::compiled;
 use crate::gpu::lt::Problem;
 use crate::gpu::raw::{Attributes, nvrtc};
 
-fn gpu(major: u32, sms: u32, shared: u32) -> Attributes {
+pub(super) fn gpu(major: u32, sms: u32, shared: u32) -> Attributes {
     Attributes {
         name: "GPU".to_owned(),
         major,
