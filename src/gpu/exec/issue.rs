@@ -4,6 +4,7 @@ use std::cell::RefCell;
 use std::time::Duration;
 
 use super::Run;
+use super::graphs::captured;
 use super::lane::{Before, commands};
 use super::tables::Traced;
 use crate::gpu::GpuError;
@@ -148,13 +149,14 @@ impl Run<'_> {
             }
         }
         let mut late = self.faults.delay;
-        let (mut next, mut again) = (0, extras.calls.saturating_sub(1));
-        while let Some(step) = plan.steps.get(next) {
+        let order = match into {
+            Into::Part(head) => captured(plan, head),
+            _ => (0..plan.steps.len()).collect(),
+        };
+        let (mut turn, mut again) = (0, extras.calls.saturating_sub(1));
+        while let Some(&next) = order.get(turn) {
+            let step = &plan.steps[next];
             let count = self.together(next);
-            if !here(step.stream) {
-                next += count;
-                continue;
-            }
             if let Some((_, time)) =
                 late.filter(|&(rank, _)| self.schedule.task(step.task).rank == rank)
             {
@@ -187,9 +189,9 @@ impl Run<'_> {
                     self.stream(plan.steps[i].stream).record(&events[i].1)?;
                 }
             }
-            next += count;
-            if next == plan.steps.len() && again > 0 {
-                (next, again) = (0, again - 1);
+            turn += count;
+            if turn == order.len() && again > 0 {
+                (turn, again) = (0, again - 1);
             }
         }
         if let Some(tails) = extras.tails {
