@@ -23,6 +23,8 @@
 //!   beside:                   # the same where a GEMM leaves SMs to a collective: how many it has
 //!     sms: 108
 //!     chosen: { 4096x4096: 192:1 8192:2 }
+//!     launch: 1.5 us          # these two may be missing: GEMMs timed so, and what is part of every time
+//!     us: { 4096x4096: 128:38 256:51.1 }
 //! ```
 
 mod rates;
@@ -31,11 +33,12 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use super::gemm::library::{ALIGNED, Algorithm, Choices, Library};
-use super::measured::{MAX_EXTENT, MAX_TILE, pair};
+use super::measured::{MAX_EXTENT, MAX_TILE, pair, timed};
 use super::section::{Section, filled, once, words};
-use super::{DType, Device};
+use super::{DType, Device, MeasuredGemm};
 use crate::input::yaml::Node;
 use crate::input::{Diagnostic, Diagnostics, Fields};
+use crate::units::Seconds;
 use rates::{factor, read_rates};
 
 /// Most parts that k is split into.
@@ -108,9 +111,26 @@ pub(super) fn read(node: &Node, device: &mut Device, found: &mut Diagnostics) ->
         let mut fields = Fields::of(node, "choices beside collectives", found)?;
         let sms = fields.need("sms", "108", found);
         let chosen = fields.need("chosen", "{ 4096x4096: 192:0 8192:1 }", found);
+        let launch: Option<Seconds> = fields.parse("launch", found);
+        let us = fields.get("us");
         fields.finish(found);
         let sms = left(sms?, found)?;
         library = library.with_beside(sms, self::choices(chosen?, tiles, found)?);
+        if let Some(node) = us {
+            let launch = launch.unwrap_or_default();
+            let mut fewer = Vec::new();
+            for (_, [m, n, k], time) in timed(node, launch, found)? {
+                fewer.push(MeasuredGemm {
+                    dtype,
+                    m,
+                    n,
+                    k,
+                    time,
+                    correction: 1.0,
+                });
+            }
+            library = library.with_fewer(fewer);
+        }
     }
     device.gemm_library = Some(Arc::new(library));
     Some(())

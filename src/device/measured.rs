@@ -126,42 +126,20 @@ fn table(
     fields.finish(found);
     let dtype = DType::ALL[dtype?.choice("dtype", &DType::ALL.map(DType::name), found)?];
     let launch = launch.unwrap_or_default();
-    let mut keep = |place: Span, [m, n, k]: [u64; 3], time: Seconds, found: &mut Diagnostics| {
-        let kernel = time.get() - launch.get();
-        if kernel <= 0.0 {
-            let message = format!("{time} leaves nothing for the GEMM");
-            let mistake = Diagnostic::new(place, message, "expected more than `launch`");
-            found.push(mistake);
-            return None;
-        }
+    let mut keep = |place: Span, [m, n, k]: [u64; 3], time: Seconds| {
         places.push(place);
         device.gemm_table.push(MeasuredGemm {
             dtype,
             m,
             n,
             k,
-            time: Seconds::of(kernel),
+            time,
             correction: 1.0,
         });
-        Some(())
     };
     if let Some(node) = each {
-        let us = Section::of("us", node, found)?;
-        filled(
-            node,
-            "us",
-            us.entries,
-            "{ 4096x4096: 128:35 256:46.1 }",
-            found,
-        )?;
-        let mut seen = BTreeSet::new();
-        for (key, times) in us.entries {
-            let column = pair(key, "a column (k x n)", MAX_EXTENT, found)?;
-            once(&mut seen, column, key, found)?;
-            let (k, n) = column;
-            for (place, m, time) in micros(times, found)? {
-                keep(place, [m, n, k], time, found)?;
-            }
+        for (place, shape, time) in timed(node, launch, found)? {
+            keep(place, shape, time);
         }
     }
     let Some((columns, rows)) = matrix else {
@@ -194,10 +172,50 @@ fn table(
                 continue;
             }
             let time: Seconds = node.parse("time", found)?;
-            keep(node.span.clone(), [m, n, k], time, found)?;
+            let time = without(launch, &node.span, time, found)?;
+            keep(node.span.clone(), [m, n, k], time);
         }
     }
     Some(())
+}
+
+/// What a measured time leaves for the GEMM; `None` with a mistake pushed where that is nothing.
+fn without(
+    launch: Seconds,
+    place: &Span,
+    time: Seconds,
+    found: &mut Diagnostics,
+) -> Option<Seconds> {
+    let kernel = time.get() - launch.get();
+    if kernel <= 0.0 {
+        let message = format!("{time} leaves nothing for the GEMM");
+        let mistake = Diagnostic::new(place.clone(), message, "expected more than `launch`");
+        found.push(mistake);
+        return None;
+    }
+    Some(Seconds::of(kernel))
+}
+
+/// A GEMM `[m, n, k]` with its time and where that stands.
+type Timed = (Span, [u64; 3], Seconds);
+
+/// The GEMMs of `{ 4096x4096: 128:35 256:46.1 }` without `launch`; `None` with a mistake pushed.
+pub(super) fn timed(node: &Node, launch: Seconds, found: &mut Diagnostics) -> Option<Vec<Timed>> {
+    let us = Section::of("us", node, found)?;
+    let example = "{ 4096x4096: 128:35 256:46.1 }";
+    filled(node, "us", us.entries, example, found)?;
+    let mut seen = BTreeSet::new();
+    let mut all = Vec::new();
+    for (key, times) in us.entries {
+        let column = pair(key, "a column (k x n)", MAX_EXTENT, found)?;
+        once(&mut seen, column, key, found)?;
+        let (k, n) = column;
+        for (place, m, time) in micros(times, found)? {
+            let time = without(launch, &place, time, found)?;
+            all.push((place, [m, n, k], time));
+        }
+    }
+    Some(all)
 }
 
 /// Numbers of rows and their times, `128:35 256:46.1` \[us\], with their places; `None` with a mistake

@@ -188,6 +188,7 @@ fn lists_of_gemms_are_read_before_any_gpu() {
         ("128,256,512\n128,256\n", "2:1", "`128,256` is no GEMM"),
         ("128,0,512\n", "1:1", "`128,0,512` is no GEMM"),
         ("\nm,n,k\n", "2:1", "`m,n,k` is no GEMM"),
+        ("128,256,512,0\n", "1:1", "`128,256,512,0` is no GEMM"),
     ] {
         std::fs::write(&file, text).unwrap();
         refused(

@@ -35,7 +35,7 @@ pub const SECTION: Section = Section {
 fn run(lab: &Lab<'_>, book: &Book<'_>) -> Result<(), GpuError> {
     let listed = !lab.listed.is_empty();
     let mut known = match listed {
-        true => lab.listed.clone(),
+        true => lab.listed.iter().map(|wanted| wanted.shape).collect(),
         false => shapes::measured(lab.quick),
     };
     known.extend(lab.asked.iter().copied());

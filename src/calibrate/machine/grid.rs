@@ -11,14 +11,14 @@
 //! has in between. Every round takes all shapes in a new random order. A schedule ends with its
 //! slowest GPU, so a shape's time is the largest of the GPUs' medians.
 
-use super::Section;
 use super::book::{Book, Product};
 use super::bounds::{clocks, rates, variants};
 use super::estimate::{Estimate, median};
 use super::lab::Lab;
 use super::load::sustained;
-use super::products::{DTYPE, Ready};
+use super::products::{DTYPE, Ready, problem};
 use super::shapes;
+use super::{Section, Wanted};
 use crate::gpu::GpuError;
 use crate::gpu::lt::Problem;
 
@@ -64,14 +64,16 @@ fn sample(lab: &Lab<'_>, shape: &Everywhere) -> Result<Vec<(f64, Option<f64>)>, 
 
 fn run(lab: &Lab<'_>, book: &Book<'_>) -> Result<(), GpuError> {
     if !lab.listed.is_empty() {
-        let (shapes, times) = timed(lab, book, &lab.listed)?;
+        let (shapes, times) = timed(lab, book, lab.listed.iter().copied())?;
         keep(book, &shapes, &times);
         return Ok(());
     }
     rates(lab, book)?;
     clocks(lab, book)?;
     variants(lab, book)?;
-    let (shapes, times) = timed(lab, book, &shapes::measured(lab.quick))?;
+    let lattice = shapes::measured(lab.quick).into_iter();
+    let lattice = lattice.map(|shape| Wanted { shape, sms: 0 });
+    let (shapes, times) = timed(lab, book, lattice)?;
     keep(book, &shapes, &times);
     // Last, for it leaves the GPUs hot.
     sustained(lab, book)
@@ -82,17 +84,21 @@ fn run(lab: &Lab<'_>, book: &Book<'_>) -> Result<(), GpuError> {
 pub(super) fn timed(
     lab: &Lab<'_>,
     book: &Book<'_>,
-    wanted: &[[u64; 3]],
+    wanted: impl Iterator<Item = Wanted>,
 ) -> Result<(Vec<Everywhere>, Vec<Vec<Times>>), GpuError> {
     let mut shapes: Vec<Everywhere> = Vec::new();
-    for &shape in wanted {
+    for Wanted { shape, sms } in wanted {
         let [m, n, k] = shape;
         let bytes = [m * k, k * n, m * n].map(|size| size * DTYPE.size());
         // A little more than the matrices: rows are padded.
         if bytes.iter().any(|b| b + b / 8 > lab.units[0].widest()) {
             continue;
         }
-        let all = (0..lab.units.len()).map(|g| Ready::new(lab, g, shape));
+        let problem = Problem {
+            sms,
+            ..problem(shape)
+        };
+        let all = (0..lab.units.len()).map(|g| Ready::of(lab, g, problem));
         shapes.push(all.collect::<Result<_, _>>()?);
     }
     let mut rng = fastrand::Rng::with_seed(11);
@@ -115,13 +121,17 @@ pub(super) fn timed(
     Ok((shapes, times))
 }
 
-/// Writes the samples of a shape down.
+/// Writes the samples of a shape down: of `k4096n1024`, or of `k4096n1024s108` on so many SMs.
 pub(super) fn write(book: &Book<'_>, problem: &Problem, times: &[Times]) {
-    let Problem { m, n, k, .. } = *problem;
+    let Problem { m, n, k, sms, .. } = *problem;
+    let name = match sms {
+        0 => format!("k{k}n{n}"),
+        sms => format!("k{k}n{n}s{sms}"),
+    };
     for (g, times) in times.iter().enumerate() {
-        book.times(&format!("k{k}n{n} gpu{g} alone"), m as f64, &times.alone);
+        book.times(&format!("{name} gpu{g} alone"), m as f64, &times.alone);
         if !times.in_a_row.is_empty() {
-            book.times(&format!("k{k}n{n} gpu{g}"), m as f64, &times.in_a_row);
+            book.times(&format!("{name} gpu{g}"), m as f64, &times.in_a_row);
         }
     }
 }
@@ -141,8 +151,12 @@ fn keep(book: &Book<'_>, shapes: &[Everywhere], times: &[Vec<Times>]) {
         else {
             continue;
         };
-        let Problem { m, n, k, .. } = *problem;
+        let Problem { m, n, k, sms, .. } = *problem;
         write(book, problem, times);
+        // Those on fewer SMs are fitted to with others' samples only.
+        if sms > 0 {
+            continue;
+        }
         let alone = slowest(&|t| Estimate::median(&t.alone), times);
         let each = slowest(&|t| Estimate::median(&t.in_a_row), times);
         if let (Some(alone), Some(each)) = (alone, each) {

@@ -12,13 +12,29 @@ use super::estimate::median;
 /// Shapes count that take at most so many times as long, or so many times less.
 const ALIKE: f64 = 3.0;
 
+const fn shape(p: &Product) -> [u64; 3] {
+    [p.m, p.n, p.k]
+}
+
 /// The first machine's products, and those that only `other` has, as the first would have them.
-pub(super) fn joined(mut first: Vec<Product>, other: Vec<Product>) -> Vec<Product> {
-    let shape = |p: &Product| [p.m, p.n, p.k];
-    let own: BTreeMap<[u64; 3], f64> = first.iter().map(|p| (shape(p), p.time.value)).collect();
-    let both: Vec<(f64, f64)> = other
+pub(super) fn joined(first: Vec<Product>, other: Vec<Product>) -> Vec<Product> {
+    let (one, two) = (first.clone(), other.clone());
+    joined_by((&one, &two), first, other)
+}
+
+/// The same, with the ratio of two machines told by `both` of them, first and other.
+pub(super) fn joined_by(
+    (one, two): (&[Product], &[Product]),
+    mut first: Vec<Product>,
+    other: Vec<Product>,
+) -> Vec<Product> {
+    let times = |all: &[Product]| -> BTreeMap<[u64; 3], f64> {
+        all.iter().map(|p| (shape(p), p.time.value)).collect()
+    };
+    let (own, known) = (times(&first), times(one));
+    let both: Vec<(f64, f64)> = two
         .iter()
-        .filter_map(|p| Some((p.time.value, own.get(&shape(p))? / p.time.value)))
+        .filter_map(|p| Some((p.time.value, known.get(&shape(p))? / p.time.value)))
         .collect();
     for mut product in other {
         if own.contains_key(&shape(&product)) {

@@ -1,10 +1,10 @@
 //! GEMMs of experiments (`--shapes`), timed as those of the grid but not used: what predictions of shapes
 //! that nobody has measured are judged by.
 
-use super::Section;
 use super::book::Book;
 use super::grid::{timed, write};
 use super::lab::Lab;
+use super::{Section, Wanted};
 use crate::gpu::GpuError;
 
 pub const SECTION: Section = Section {
@@ -15,7 +15,8 @@ pub const SECTION: Section = Section {
 };
 
 fn run(lab: &Lab<'_>, book: &Book<'_>) -> Result<(), GpuError> {
-    let (shapes, times) = timed(lab, book, &lab.asked)?;
+    let asked = lab.asked.iter().map(|&shape| Wanted { shape, sms: 0 });
+    let (shapes, times) = timed(lab, book, asked)?;
     for (shape, times) in shapes.iter().zip(&times) {
         if let Some(ready) = shape.first() {
             write(book, &ready.problem, times);

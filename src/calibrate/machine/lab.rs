@@ -68,7 +68,7 @@ pub struct Lab<'s> {
     /// Further GEMMs: see [`super::Options::shapes`].
     pub asked: Vec<[u64; 3]>,
     /// GEMMs that are timed in place of the lattice's; empty: the lattice.
-    pub listed: Vec<[u64; 3]>,
+    pub listed: Vec<super::Wanted>,
     /// SMs that a collective of the library takes.
     pub collective: u32,
     gate: Pinned,

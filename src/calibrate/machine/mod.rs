@@ -86,6 +86,14 @@ pub const SECTIONS: [Section; 17] = [
     grid::SECTION,
 ];
 
+/// A GEMM `[m, n, k]` that is to be timed.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub struct Wanted {
+    pub shape: [u64; 3],
+    /// SMs that it is told to use; 0: all.
+    pub sms: u32,
+}
+
 /// How to calibrate.
 #[derive(Clone, Debug)]
 pub struct Options {
@@ -98,8 +106,8 @@ pub struct Options {
     /// Further GEMMs `[m, n, k]` that the library is asked its algorithm for, and that are timed to judge
     /// predictions, not to make them.
     pub shapes: Vec<[u64; 3]>,
-    /// GEMMs `[m, n, k]` that the section `gemm` times in place of the lattice's, and nothing else; empty: the lattice.
-    pub listed: Vec<[u64; 3]>,
+    /// GEMMs that the section `gemm` times in place of the lattice's, and nothing else; empty: the lattice.
+    pub listed: Vec<Wanted>,
     /// SMs that a collective of the library takes: GEMMs beside it are told to leave them.
     pub collective: u32,
 }

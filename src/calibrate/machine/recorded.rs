@@ -11,10 +11,10 @@ use std::sync::Arc;
 use super::book::Product;
 use super::estimate::{Estimate, median};
 use super::file::{self, MARK, algorithms, table};
-use super::joined::joined;
+use super::joined::{joined, joined_by};
 use super::kernels::{Choices, fit_with};
 use super::told::{column, listed, told};
-use super::unseen;
+use super::unseen::{self, points};
 use crate::device::Device;
 
 /// Why a calibration cannot be fitted anew; in words, with a remedy.
@@ -115,12 +115,37 @@ fn slower(of: &mut Vec<f64>, samples: Vec<f64>) {
     }
 }
 
+/// A column and the SMs that its GEMMs were told to use, 0: all; `k4096n1024`, `k4096n1024s108`.
+fn column_on(text: &str) -> Option<((u64, u64), u32)> {
+    match text.split_once('s') {
+        None => Some((column(text)?, 0)),
+        Some((text, sms)) => Some((column(text)?, sms.parse().ok().filter(|sms| *sms > 0)?)),
+    }
+}
+
 /// The GEMMs of raw samples as the calibration kept them, with the kernels of `choices`; of the section
 /// `gemm`, or of `judged`.
 ///
 /// # Errors
 /// [`RefitError::Sample`], [`RefitError::Empty`].
 pub fn products(raw: &str, section: &str, choices: &Choices) -> Result<Vec<Product>, RefitError> {
+    let all = products_on(raw, section, choices, 0)?;
+    match all.is_empty() {
+        true => Err(RefitError::Empty),
+        false => Ok(all),
+    }
+}
+
+/// The same of those that were told to use so many SMs, 0: all; there may be none.
+///
+/// # Errors
+/// [`RefitError::Sample`].
+pub fn products_on(
+    raw: &str,
+    section: &str,
+    choices: &Choices,
+    sms: u32,
+) -> Result<Vec<Product>, RefitError> {
     let mut shapes: BTreeMap<(u64, u64, u64), Slowest> = BTreeMap::new();
     for (line, text) in raw.lines().enumerate() {
         let cells: Vec<&str> = text.split(',').collect();
@@ -131,9 +156,13 @@ pub fn products(raw: &str, section: &str, choices: &Choices) -> Result<Vec<Produ
             continue;
         }
         let mut words = case.splitn(3, ' ');
-        let (Some((k, n)), Some(_gpu)) = (words.next().and_then(column), words.next()) else {
+        let (Some(((k, n), on)), Some(_gpu)) = (words.next().and_then(column_on), words.next())
+        else {
             continue;
         };
+        if on != sms {
+            continue;
+        }
         let wrong = |piece: &str, what| RefitError::sample((line, text), piece, what);
         let [x, unit, samples] = rest else {
             return Err(wrong(text, "whole line of samples"));
@@ -169,11 +198,7 @@ pub fn products(raw: &str, section: &str, choices: &Choices) -> Result<Vec<Produ
             .map(|(_, kernel)| *kernel);
         Some(Product::new([m, n, k], alone, in_a_row, first, kernel))
     };
-    let all: Vec<Product> = shapes.iter().filter_map(product).collect();
-    match all.is_empty() {
-        true => Err(RefitError::Empty),
-        false => Ok(all),
-    }
+    Ok(shapes.iter().filter_map(product).collect())
 }
 
 /// Further samples, of files of their own; each may be empty.
@@ -206,9 +231,13 @@ pub fn refit(
         }
     }
     let mut products = self::products(raw, "gemm", &choices)?;
-    for (at, other) in others.iter().enumerate() {
-        let other = self::products(other, "gemm", &choices);
-        let other = other.map_err(|error| error.in_(Samples::Other(at)))?;
+    let mut fewer = products_on(raw, "gemm", &beside.choices, beside.sms)?;
+    for (at, text) in others.iter().enumerate() {
+        let of = |error: RefitError| error.in_(Samples::Other(at));
+        let other = self::products(text, "gemm", &choices).map_err(of)?;
+        let on_fewer = products_on(text, "gemm", &beside.choices, beside.sms).map_err(of)?;
+        // Machines differ by what both have measured on all SMs.
+        fewer = joined_by((&products, &other), fewer, on_fewer);
         products = joined(products, other);
     }
     let (found, needed) = (products.len(), device.gemm_table.len());
@@ -219,15 +248,17 @@ pub fn refit(
     device.gemm_table.clear();
     device.gemm_library = None;
     let launch = device.costs.lane.get() + device.costs.kernel_start.get();
-    device.gemm_library = fit_with(&device, &products, (&choices, &beside), launch).map(Arc::new);
+    let library = fit_with(&device, &products, (&choices, &beside), launch);
+    device.gemm_library =
+        library.map(|library| Arc::new(library.with_fewer(points(&fewer, launch))));
     let (mut block, mut sources) = (String::new(), BTreeMap::new());
     algorithms::write(&mut block, &device, products.len(), &mut sources);
     let mut times = String::new();
-    let points: Vec<_> = products
+    let all: Vec<_> = products
         .iter()
         .map(|p| ([p.m, p.n, p.k], p.time.value))
         .collect();
-    table::times(&mut times, &points, Some(launch));
+    table::times(&mut times, &all, Some(launch));
     let source = sources.get("algorithms").ok_or(RefitError::Unlisted)?;
     let unseen = unseen::facts(&device, &products, &choices, launch);
     let mut unseen: Vec<String> = unseen.iter().map(|(n, e)| file::fact(n, e)).collect();

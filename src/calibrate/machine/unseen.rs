@@ -101,6 +101,13 @@ fn dealt(
 fn with(device: &Device, products: &[Product], library: Library, launch: f64) -> Device {
     let mut device = device.clone();
     device.gemm_library = Some(Arc::new(library));
+    device.gemm_table = points(products, launch);
+    correct(&mut device);
+    device
+}
+
+/// Products as a profile has them; `launch` precedes each time \[s\].
+pub(super) fn points(products: &[Product], launch: f64) -> Vec<MeasuredGemm> {
     let point = |p: &Product| MeasuredGemm {
         dtype: DTYPE,
         m: p.m,
@@ -109,9 +116,7 @@ fn with(device: &Device, products: &[Product], library: Library, launch: f64) ->
         time: Seconds::of((p.time.value - launch).max(1e-9)),
         correction: 1.0,
     };
-    device.gemm_table = products.iter().map(point).collect();
-    correct(&mut device);
-    device
+    products.iter().map(point).collect()
 }
 
 /// Mean, median and largest errors, as facts; none without products of some columns.

@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use super::{CalibrateArgs, LARGEST, known};
-use crate::calibrate::machine::doubts;
+use crate::calibrate::machine::{Wanted, doubts};
 use crate::cli::error::Failure;
 use crate::cli::output::read_text;
 use crate::cli::products;
@@ -13,6 +13,8 @@ use crate::validate::measure;
 
 /// Largest extent of a GEMM that is timed.
 const LONGEST: u64 = 1 << 20;
+/// Most SMs that a GEMM is told to use.
+const MOST_SMS: u64 = 1 << 12;
 
 /// Lists what is in doubt.
 pub(super) fn list(args: &CalibrateArgs, file: &Path) -> Result<(), Failure> {
@@ -45,21 +47,25 @@ pub(super) fn shapes(experiments: &[String]) -> Result<Vec<[u64; 3]>, Failure> {
     Ok(all)
 }
 
-/// The GEMMs of a list, `m,n,k` each.
-pub(super) fn gemms(file: &Path) -> Result<Vec<[u64; 3]>, Failure> {
+/// The GEMMs of a list, `m,n,k` each, or `m,n,k,SMs` that it is told to use.
+pub(super) fn gemms(file: &Path) -> Result<Vec<Wanted>, Failure> {
     let text = read_text(file, LARGEST)?;
-    let of = |line: &str| -> Option<[u64; 3]> {
-        let extents: Option<Vec<u64>> = line.split(',').map(|x| x.trim().parse().ok()).collect();
-        let extents: [u64; 3] = extents?.try_into().ok()?;
-        let some = extents.iter().all(|x| (1..=LONGEST).contains(x));
-        some.then_some(extents)
+    let of = |line: &str| -> Option<Wanted> {
+        let numbers: Option<Vec<u64>> = line.split(',').map(|x| x.trim().parse().ok()).collect();
+        let (shape, sms) = match numbers?[..] {
+            [m, n, k] => ([m, n, k], 0),
+            [m, n, k, sms] if (1..=MOST_SMS).contains(&sms) => ([m, n, k], sms as u32),
+            _ => return None,
+        };
+        let some = shape.iter().all(|x| (1..=LONGEST).contains(x));
+        some.then_some(Wanted { shape, sms })
     };
     let text = text.trim_start_matches('\u{feff}');
     let lines = (1..).zip(text.lines()).filter(|(_, line)| !line.is_empty());
     let all = lines.map(|(at, line)| {
         of(line).ok_or_else(|| {
             Failure::Input(format!(
-                "error: {}:{at}:1: `{}` is no GEMM\n  help: write its rows, columns and k, `4096,8192,1024`, each 1 to {LONGEST}",
+                "error: {}:{at}:1: `{}` is no GEMM\n  help: write its rows, columns and k, `4096,8192,1024`, each 1 to {LONGEST}, and the SMs that it is told to use, if not all",
                 file.display(),
                 line.chars().take(40).collect::<String>()
             ))

@@ -90,6 +90,25 @@ fn work_and_choices_beside_collectives_are_read() {
     assert_eq!(library.beside[0].rows, [(256, 1), (8192, 0)]);
 }
 
+/// Times on the SMs that are left are met there, and change nothing on all; between them others take part of it.
+#[test]
+fn times_beside_collectives_are_read_and_met() {
+    let on = |us: &str, m, sms| {
+        let text = with(
+            "    chosen:",
+            &format!("    beside: {{ sms: 108, chosen: {{ 4096x4096: 256:1 8192:0 }}{us} }}\n    chosen:"),
+        );
+        let gpu = parse(&text, "h200.yaml").unwrap_or_else(|e| panic!("{e}"));
+        gemm::gemm(&gpu, DType::Bf16, m, 4096, 4096, sms).unwrap().seconds
+    };
+    let us = ", launch: 1 us, us: { 4096x4096: 512:101 }";
+    assert!((on(us, 512, 108) - 100e-6).abs() < 1e-12);
+    assert_eq!(on(us, 512, 132), on("", 512, 132));
+    let ratio = on(us, 512, 108) / on("", 512, 108);
+    let near = on(us, 544, 108) / on("", 544, 108);
+    assert!(ratio > 1.2 && (1.1..ratio).contains(&near), "{ratio} {near}");
+}
+
 #[test]
 fn mistakes_have_place_and_remedy() {
     for (from, to, words) in [

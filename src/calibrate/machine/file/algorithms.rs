@@ -3,8 +3,9 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;
 
+use super::table::columns;
 use crate::device::gemm::library::{ALIGNED, Algorithm, Choices, Library, Rates};
-use crate::device::{Device, digits};
+use crate::device::{Device, MeasuredGemm, digits};
 
 /// Writes it below `gemm:` and notes its source; nothing where nothing is known.
 pub fn write(
@@ -24,6 +25,7 @@ pub fn write(
         choices,
         left,
         beside,
+        fewer,
         ..
     } = library;
     let tile = |algorithm: &Algorithm| {
@@ -88,8 +90,20 @@ pub fn write(
         let _ = writeln!(out, "      beside:\n        sms: {left}\n        chosen:");
         list(out, beside, "          ");
     }
+    if !fewer.is_empty() {
+        let launch = device.costs.lane.get() + device.costs.kernel_start.get();
+        let time = |p: &MeasuredGemm| ([p.k, p.n, p.m], p.time.get() + launch);
+        let all: Vec<_> = fewer.iter().map(time).collect();
+        columns(out, &all, Some(launch), "        ");
+    }
+    let on_fewer = match fewer.len() {
+        0 => String::new(),
+        count => format!(
+            "; beside: {count} GEMMs told to use {left} SMs, medians in a row behind a first one"
+        ),
+    };
     let words = format!(
-        "fitted to {measured} measured GEMMs, rates and efficiencies; chosen: cuBLASLt's first algorithm for {} columns, as it says when asked",
+        "fitted to {measured} measured GEMMs, rates and efficiencies; chosen: cuBLASLt's first algorithm for {} columns, as it says when asked{on_fewer}",
         choices.len()
     );
     sources.insert("algorithms".to_owned(), words);

@@ -53,12 +53,18 @@ pub fn times(out: &mut String, points: &[([u64; 3], f64)], launch: Option<f64>) 
     if all.is_empty() {
         return false;
     }
-    let us = |seconds: f64| digits(seconds * 1e6);
     let _ = writeln!(out, "    table:\n      dtype: bf16");
+    columns(out, &all, launch, "      ");
+    true
+}
+
+/// Times by (k, n, m), and what precedes each.
+pub fn columns(out: &mut String, all: &[([u64; 3], f64)], launch: Option<f64>, indent: &str) {
+    let us = |seconds: f64| digits(seconds * 1e6);
     if let Some(launch) = launch {
-        let _ = writeln!(out, "      launch: {} us", us(launch));
+        let _ = writeln!(out, "{indent}launch: {} us", us(launch));
     }
-    let _ = writeln!(out, "      us:");
+    let _ = writeln!(out, "{indent}us:");
     for column in all.chunk_by(|a, b| a.0[..2] == b.0[..2]) {
         let [k, n, _] = column[0].0;
         let times = column
@@ -67,9 +73,9 @@ pub fn times(out: &mut String, points: &[([u64; 3], f64)], launch: Option<f64>) 
         let times: Vec<String> = times.collect();
         // One alone could be read as a number to the base 60.
         let quote = if times.len() == 1 { "\"" } else { "" };
-        let _ = writeln!(out, "        {k}x{n}: {quote}{}{quote}", times.join(" "));
+        let times = times.join(" ");
+        let _ = writeln!(out, "{indent}  {k}x{n}: {quote}{times}{quote}");
     }
-    true
 }
 
 /// How the times of products were measured.

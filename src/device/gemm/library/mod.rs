@@ -37,7 +37,7 @@ mod search;
 mod tests;
 
 use super::GemmTime;
-use crate::device::{DType, Device};
+use crate::device::{DType, Device, MeasuredGemm};
 use crate::units::{BytesPerSecond, Seconds};
 pub use choices::Choices;
 use choices::sorted;
@@ -105,6 +105,8 @@ pub struct Library {
     /// Where only so many SMs are left to a GEMM, and it is told so.
     pub left: u32,
     pub beside: Vec<Choices>,
+    /// GEMMs that were timed so, by (k, n, m).
+    pub fewer: Vec<MeasuredGemm>,
     columns: Vec<Measured>,
     near: Index,
     /// The least ln(measured / modelled), 0 or below.
@@ -133,6 +135,7 @@ impl Library {
         Self {
             left: 0,
             beside: Vec::new(),
+            fewer: Vec::new(),
             dtype,
             rates,
             unaligned: Vec::new(),
@@ -158,6 +161,14 @@ impl Library {
     pub fn with_beside(mut self, left: u32, choices: Vec<Choices>) -> Self {
         self.beside = sorted(choices, self.algorithms.len());
         self.left = left;
+        self
+    }
+
+    /// With GEMMs timed where only so many SMs are left to them; they may come in any order.
+    #[must_use]
+    pub fn with_fewer(mut self, mut points: Vec<MeasuredGemm>) -> Self {
+        points.sort_by_key(|point| (point.k, point.n, point.m));
+        self.fewer = points;
         self
     }
 
@@ -196,10 +207,21 @@ impl Library {
 
     /// The modelled time of `[m, n, k]` by the algorithm at a place of the list, on all SMs, without
     /// corrections \[s\].
-    pub fn seconds(&self, device: &Device, [m, n, k]: [u64; 3], place: u16) -> Option<f64> {
+    pub fn seconds(&self, device: &Device, shape: [u64; 3], place: u16) -> Option<f64> {
+        self.seconds_on(device, shape, place, device.sms)
+    }
+
+    /// The same on so many SMs.
+    pub fn seconds_on(
+        &self,
+        device: &Device,
+        [m, n, k]: [u64; 3],
+        place: u16,
+        sms: u32,
+    ) -> Option<f64> {
         let algorithm = self.algorithms.get(usize::from(place))?;
         let rate = device.rate(self.dtype)?;
-        let one = self.one(device, rate, Shape { m, n, k }, *algorithm, device.sms);
+        let one = self.one(device, rate, Shape { m, n, k }, *algorithm, sms);
         Some(one.seconds)
     }
 
@@ -236,7 +258,7 @@ impl Library {
             k: place.k,
         };
         let (algorithm, modelled) = self.modelled(device, search, shape, &place.lenders, sms)?;
-        let factor = self.correction(device, (place, m), (algorithm, modelled));
+        let factor = self.correction(device, (place, m), (algorithm, modelled), sms);
         // No kernel computes more than the peak.
         let peak = device.rate(self.dtype)? / device.sustained;
         let share = f64::from(sms.clamp(1, device.sms.max(1))) / f64::from(device.sms.max(1));

@@ -34,6 +34,8 @@ const FEATURES: usize = 12;
 const SPLIT: f64 = 0.1;
 /// What a column counts as further away whose rows of A are aligned otherwise, as a squared distance.
 const ROWS: f64 = 0.5;
+/// What a measurement on all SMs counts as further away from a GEMM on fewer, and the other way round.
+const FEWER: f64 = 0.3;
 /// Squared distance below which all measurements are equally near, and that from which on none counts.
 const NEAR: f64 = 0.05;
 const FAR: f64 = 0.8;
@@ -94,7 +96,7 @@ impl Library {
         self.met.clear();
         let mut met = vec![0; self.algorithms.len()];
         for point in points.iter().filter(|point| point.dtype == self.dtype) {
-            if let Some((algorithm, _)) = self.of(device, point) {
+            if let Some((algorithm, _)) = self.of(device, point, device.sms) {
                 met[usize::from(algorithm)] += 1;
             }
         }
@@ -105,26 +107,12 @@ impl Library {
         let mut samples = Vec::new();
         let dtype = self.dtype;
         for point in points.iter_mut().filter(|point| point.dtype == dtype) {
-            let Some((algorithm, modelled)) = self.of(device, point) else {
+            let Some(sample) = self.sample(device, point, device.sms) else {
                 continue;
             };
+            samples.push(sample);
             let MeasuredGemm { m, n, k, .. } = *point;
-            point.correction = point.time.get() / modelled.seconds;
             let correction = point.correction.ln();
-            self.least = self.least.min(correction);
-            let shape = Shape { m, n, k };
-            let algorithm = self.algorithms[usize::from(algorithm)];
-            let kind = Kind {
-                align: self.align(n, k),
-                cluster: algorithm.cluster,
-                split: algorithm.split,
-            };
-            let sample = Sample {
-                features: row(&features(device, shape, algorithm, modelled.bound)),
-                align: self.align(0, k),
-                correction,
-            };
-            samples.push((kind, sample));
             match self.columns.last_mut() {
                 Some(column) if (column.n, column.k) == (n, k) => column.rows.push((m, correction)),
                 _ => self.columns.push(Measured {
@@ -134,14 +122,47 @@ impl Library {
                 }),
             }
         }
+        let mut fewer = std::mem::take(&mut self.fewer);
+        for point in &mut fewer {
+            samples.extend(self.sample(device, point, self.left));
+        }
+        self.fewer = fewer;
         self.near = Index::new(samples);
     }
 
-    /// The algorithm of a measured point and its time by the model.
-    fn of(&self, device: &Device, point: &MeasuredGemm) -> Option<(u16, Modelled)> {
+    /// What a measured point on so many SMs says to others; sets its correction.
+    fn sample(
+        &mut self,
+        device: &Device,
+        point: &mut MeasuredGemm,
+        sms: u32,
+    ) -> Option<(Kind, Sample)> {
+        let (algorithm, modelled) = self.of(device, point, sms)?;
+        let MeasuredGemm { m, n, k, .. } = *point;
+        point.correction = point.time.get() / modelled.seconds;
+        let correction = point.correction.ln();
+        self.least = self.least.min(correction);
+        let algorithm = self.algorithms[usize::from(algorithm)];
+        let kind = Kind {
+            align: self.align(n, k),
+            cluster: algorithm.cluster,
+            split: algorithm.split,
+            fewer: sms < device.sms,
+        };
+        let shape = Shape { m, n, k };
+        let sample = Sample {
+            features: row(&features(sms, shape, algorithm, modelled.bound)),
+            align: self.align(0, k),
+            correction,
+        };
+        Some((kind, sample))
+    }
+
+    /// The algorithm of a measured point on so many SMs and its time by the model.
+    fn of(&self, device: &Device, point: &MeasuredGemm, sms: u32) -> Option<(u16, Modelled)> {
         let MeasuredGemm { m, n, k, .. } = *point;
         let lenders = self.lenders(n, k);
-        self.modelled(device, None, Shape { m, n, k }, &lenders, device.sms)
+        self.modelled(device, None, Shape { m, n, k }, &lenders, sms)
     }
 
     /// The place of (n, k) among choices and columns.
@@ -161,14 +182,22 @@ impl Library {
         self.least.exp()
     }
 
-    /// ln of the factor on what the model says of `m` rows at a place by an algorithm.
+    /// ln of the factor on what the model says of `m` rows at a place by an algorithm on so many SMs.
     pub(super) fn correction(
         &self,
         device: &Device,
         (place, m): (&Place, u64),
         (algorithm, modelled): (u16, Modelled),
+        sms: u32,
     ) -> f64 {
-        if let Some(measured) = self.measured(place, m) {
+        // Where GEMMs on fewer SMs were timed, those on all of them say little of them: the library takes another
+        // kernel. Else they are all that is known.
+        let timed = sms < device.sms && sms == self.left && !self.fewer.is_empty();
+        let measured = match timed {
+            true => self.measured_on_fewer(place, m),
+            false => self.measured(place, m),
+        };
+        if let Some(measured) = measured {
             return measured;
         }
         let shape = Shape {
@@ -176,7 +205,8 @@ impl Library {
             n: place.n,
             k: place.k,
         };
-        let blend = self.blend(device, shape, (algorithm, modelled));
+        let sms = if timed { sms } else { device.sms };
+        let blend = self.blend(device, shape, (algorithm, modelled), sms);
         blend.map_or(0.0, |blend| blend.mean)
     }
 
@@ -196,7 +226,7 @@ impl Library {
             k: place.k,
         };
         let taken = self.modelled(device, None, shape, &place.lenders, device.sms)?;
-        let blend = self.blend(device, shape, taken)?;
+        let blend = self.blend(device, shape, taken, device.sms)?;
         let lent = LENT * blend.weights.powf(-0.25);
         Some((SURE.powi(2) + lent.powi(2) + blend.variance).sqrt())
     }
@@ -208,20 +238,33 @@ impl Library {
         Some(column.rows.get(exact.ok()?)?.1)
     }
 
-    /// The corrections near a shape by an algorithm.
+    /// The same on the SMs that a collective leaves.
+    fn measured_on_fewer(&self, place: &Place, m: u64) -> Option<f64> {
+        let wanted = (place.k, place.n, m);
+        let all = &self.fewer;
+        let at = all.binary_search_by_key(&wanted, |point| (point.k, point.n, point.m));
+        Some(all.get(at.ok()?)?.correction.ln())
+    }
+
+    /// The corrections near a shape by an algorithm on so many SMs.
     fn blend(
         &self,
         device: &Device,
         shape: Shape,
         (algorithm, modelled): (u16, Modelled),
+        sms: u32,
     ) -> Option<Blend> {
         let Shape { n, k, .. } = shape;
         let own = self.algorithms.get(usize::from(algorithm))?;
-        let here = row(&features(device, shape, *own, modelled.bound));
+        let here = row(&features(sms, shape, *own, modelled.bound));
+        let fewer = sms < device.sms;
         let (align, rows) = (self.align(n, k), self.align(0, k));
         let any = self.near.aligned(align);
         let (mut sum, mut squares, mut weights) = (0.0, 0.0, PRIOR);
-        let beside = |kind: &Kind| NEAR + if kind.split == own.split { 0.0 } else { SPLIT };
+        let beside = |kind: &Kind| {
+            let split = if kind.split == own.split { 0.0 } else { SPLIT };
+            NEAR + split + if kind.fewer == fewer { 0.0 } else { FEWER }
+        };
         let most = |kind: &Kind| {
             let other = kind.cluster != own.cluster || (any && kind.align != align);
             (!other).then(|| (FAR - beside(kind)) as f32)
@@ -248,8 +291,9 @@ impl Library {
     }
 }
 
-/// Where a shape lies that an algorithm computes whose arithmetic takes `bound` times as long as the memory.
-fn features(device: &Device, shape: Shape, a: Algorithm, bound: f64) -> Features {
+/// Where a shape lies that an algorithm computes on so many SMs whose arithmetic takes `bound` times as long as the
+/// memory.
+fn features(sms: u32, shape: Shape, a: Algorithm, bound: f64) -> Features {
     let Shape { m, n, k } = shape;
     let across = |x: u64, tile: u32, cluster: u32| {
         let tiles = x.div_ceil(tile.max(1).into());
@@ -259,7 +303,7 @@ fn features(device: &Device, shape: Shape, a: Algorithm, bound: f64) -> Features
     };
     let (rows, down, below) = across(m, a.tile.0, a.cluster.0);
     let (columns, over, beyond) = across(n, a.tile.1, a.cluster.1);
-    let per_wave = f64::from(a.split.max(1)) / f64::from(device.sms.max(1));
+    let per_wave = f64::from(a.split.max(1)) / f64::from(sms.max(1));
     let waves = (down * over * per_wave).min(MANY);
     let filled = (rows * columns) as f64 * per_wave;
     let odd = rows > 1 && rows % 2 == 1;

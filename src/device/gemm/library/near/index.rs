@@ -31,6 +31,8 @@ pub(super) struct Kind {
     pub align: u32,
     pub cluster: (u32, u32),
     pub split: u32,
+    /// Whether on fewer SMs than all.
+    pub fewer: bool,
 }
 
 #[derive(Copy, Clone, Debug, PartialEq)]

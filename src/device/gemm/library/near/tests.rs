@@ -128,7 +128,7 @@ fn tiles_beyond_many_waves_are_alike() {
     let library = gpu.gemm_library.as_deref().unwrap();
     let of = |m, n| {
         let shape = Shape { m, n, k: DEPTH };
-        features(&gpu, shape, library.algorithms[0], 1.0)
+        features(gpu.sms, shape, library.algorithms[0], 1.0)
     };
     let at = |part: usize, value: f64| value * WEIGHTS[part].sqrt();
     let found = of(192, 3072);
@@ -148,6 +148,7 @@ fn samples() -> impl Strategy<Value = Vec<(Kind, Sample)>> {
         align: 8 << align,
         cluster: (1 << rows, 1),
         split,
+        fewer: split == 2,
     });
     let sample = (features_near(), -0.5..0.5).prop_map(|(features, correction)| Sample {
         features: row(&features),
@@ -199,7 +200,7 @@ fn sums_near_what_is_shipped_are_those_of_a_look_at_each() {
             continue;
         };
         let own = library.algorithms[usize::from(place)];
-        let here = row(&features(device, shape, own, modelled.bound));
+        let here = row(&features(device.sms, shape, own, modelled.bound));
         let most = |kind: &Kind| (kind.cluster == own.cluster).then_some(FAR as f32);
         let (mut fast, mut naive) = (0.0, 0.0);
         library.near.within(&here, most, |far, _, sample| {
