@@ -174,8 +174,13 @@ fn nothing(report: &FitReport<'_>) -> Failure {
             passed.strategy, passed.rows, passed.reason
         );
     }
-    if report.groups.is_empty() {
-        text += "\n  help: add times of strategies that overlap in steps, e.g. `interdecom:d=4` or `fusion-ring`";
-    }
+    text += match report.groups.is_empty() {
+        true => {
+            "\n  help: add times of strategies that overlap in steps, e.g. `interdecom:d=4` or `fusion-ring`"
+        }
+        false => {
+            "\n  help: add times, for each strategy, of at least 3 operators of different size, better 10, launched in one way"
+        }
+    };
     Failure::Input(text)
 }

@@ -225,3 +225,23 @@ fn wrong_options_exit_with_2() {
         assert!(error.contains(word), "{error}");
     }
 }
+
+#[test]
+fn too_few_cases_are_refused_with_what_to_add() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("few.csv");
+    let text = fs::read_to_string(TIMES).unwrap();
+    let (header, rows) = text.split_once('\n').unwrap();
+    let row = rows
+        .lines()
+        .find(|row| row.contains("interdecom"))
+        .expect("a decomposition");
+    fs::write(&path, format!("{header}\n{row}\n")).unwrap();
+    let (code, text) = failure(&format!("fit {} --terms none", path.display()));
+    assert_eq!(code, 3, "{text}");
+    assert!(text.contains("1 case with 1 row is too few"), "{text}");
+    assert!(
+        text.ends_with("\n  help: add times, for each strategy, of at least 3 operators of different size, better 10, launched in one way\n"),
+        "{text}"
+    );
+}

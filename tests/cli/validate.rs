@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::fs;
 
+use duet::report::validation::KEYS;
 use serde_json::Value;
 
 use super::{duet, failure, json, stdout};
@@ -239,4 +240,27 @@ fn a_table_without_rows_measures_nothing() {
         "error: `{name}` measures nothing: it has a header and no rows\n  help: give a table that `duet validate EXPERIMENT --out FILE` wrote\n"
     );
     assert_eq!(found, (3, wanted));
+}
+
+/// Before any table is read; all that there are, which the manual lists too.
+#[test]
+fn a_section_that_is_none_is_refused_at_once() {
+    let of = |name: &str| {
+        failure(&format!(
+            "validate {MAIN} --measured no/such.csv --section {name}"
+        ))
+    };
+    let all = KEYS.join(", ");
+    let wanted = |near: &str, name: &str| {
+        format!("error: `{name}` is no section of a report\n  help: {near} are {all}\n")
+    };
+    assert_eq!(
+        of("error"),
+        (2, wanted("did you mean `errors`? Sections", "error"))
+    );
+    assert_eq!(of("nonsense"), (2, wanted("sections", "nonsense")));
+    let manual = fs::read_to_string("docs/validate.md").unwrap();
+    for key in KEYS {
+        assert!(manual.contains(&format!("\n| `{key}` |")), "{key}");
+    }
 }

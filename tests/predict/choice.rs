@@ -5,7 +5,9 @@ use std::sync::LazyLock;
 use duet::device::DType;
 use duet::operator::{Kind, Operator};
 use duet::predict::{Key, Machine, Overhead, Parameters, Pick, Selection, Selector, Terms};
+use duet::sim::{Options, simulate};
 use duet::strategy;
+use duet::topology;
 use proptest::prelude::*;
 
 use super::{SHAPES, machine};
@@ -187,3 +189,42 @@ static MACHINES: LazyLock<Vec<(&str, Machine)>> = LazyLock::new(|| {
     let built = |(name, tp)| (name, machine(name, tp).1);
     names.into_iter().map(built).collect()
 });
+
+/// Where rows are few, waves and start-ups rule, of which closed forms know least: on every shipped machine what the
+/// selector chooses is, simulated, as fast as the sequence, but for fusions that the forms hold a percent to four
+/// faster where nothing hides (8 of 690 cases, all through PCIe or bridges at 64 rows, up to 6.6 %).
+#[test]
+fn a_choice_for_few_rows_is_not_much_slower_than_the_sequence() {
+    let (mut cases, mut slower) = (0, 0);
+    for name in topology::names() {
+        let shipped = topology::load(name, &[]).unwrap();
+        let tp = shipped.gpus.len().min(8) as u32;
+        let placement: Vec<u32> = (0..tp).collect();
+        let peaks = &shipped.device(0).peak;
+        let dtype = match peaks.iter().any(|(known, _)| *known == DType::Bf16) {
+            true => DType::Bf16,
+            false => DType::Fp16,
+        };
+        let machine = Machine::new(&shipped, &placement);
+        let none = Parameters::default();
+        for (kind, n, k) in [(Kind::AgGemm, 8192, 8192), (Kind::GemmRs, 8192, 28672)] {
+            let selector = Selector::new(&machine, kind, dtype, &Terms::default(), &none);
+            for m in [64, 128, 256] {
+                let operator = Operator::gemm(kind, m, n, k, tp, dtype).unwrap();
+                let chosen = selector.choose(m, n, k).pick.to_string();
+                let time = |text: &str| {
+                    let choice = strategy::parse(text).unwrap();
+                    let schedule = choice.build(&operator, &shipped, &placement).unwrap();
+                    simulate(&schedule, &shipped, &Options::default())
+                        .unwrap()
+                        .makespan
+                };
+                let ratio = time(&chosen) / time("sequential");
+                assert!(ratio < 1.07, "{chosen} of {operator} on {name}: {ratio}");
+                cases += 1;
+                slower += u32::from(ratio > 1.0001);
+            }
+        }
+    }
+    assert!(20 * slower <= cases, "{slower} of {cases}");
+}

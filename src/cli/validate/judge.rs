@@ -15,7 +15,9 @@ use crate::cli::products;
 use crate::cli::progress::Progress;
 use crate::device::DType;
 use crate::experiment::Experiment;
+use crate::input::closest;
 use crate::report::figures::validation as figures;
+use crate::report::validation::KEYS;
 use crate::topology::{self, Topology};
 use crate::validate::analysis::{Input, analyse};
 use crate::validate::cases::{Selection, groups};
@@ -114,6 +116,7 @@ pub fn run(
     selection: &Selection,
     output: &OutputArgs,
 ) -> Result<(), Failure> {
+    known(&args.section)?;
     let experiment = products::read(file)?;
     if args.predict {
         let predictions = predictions(&experiment, args, selection)?;
@@ -134,6 +137,21 @@ pub fn run(
         }
     }
     judge(&experiment, args, output)
+}
+
+/// Refuses what names no section of any report.
+fn known(sections: &[String]) -> Result<(), Failure> {
+    let Some(wrong) = sections.iter().find(|name| !KEYS.contains(&name.as_str())) else {
+        return Ok(());
+    };
+    let near = match closest(wrong, KEYS) {
+        Some(near) => format!("did you mean `{near}`? Sections"),
+        None => "sections".to_owned(),
+    };
+    Err(Failure::Usage(format!(
+        "error: `{wrong}` is no section of a report\n  help: {near} are {}",
+        KEYS.join(", ")
+    )))
 }
 
 /// The topology that predicts.

@@ -16,6 +16,30 @@ pub use section::{Section, named, text};
 use super::figures::Drawn;
 use crate::validate::analysis::Validation;
 
+/// Every section that a report may have, in its order.
+pub const KEYS: [&str; 20] = [
+    "overview",
+    "errors",
+    "relative",
+    "choices",
+    "speed-ups",
+    "speed-ups-by-strategy",
+    "fusions",
+    "hybrid",
+    "peers",
+    "overlap",
+    "kernel-overlap",
+    "kernel-shapes",
+    "residuals",
+    "intervals",
+    "closed-forms",
+    "datasheet",
+    "repeatability",
+    "terms",
+    "today",
+    "excluded",
+];
+
 /// All sections that there are data for, in the order of reports.
 pub fn sections(found: &Validation) -> Vec<Section> {
     let all = [
@@ -40,6 +64,9 @@ pub fn sections(found: &Validation) -> Vec<Section> {
         errors::today(found),
         overview::excluded(found),
     ];
+    // One without data may have no name.
+    let named = |(section, key): (&Section, &str)| section.key.is_empty() || section.key == key;
+    debug_assert!(all.iter().zip(KEYS).all(named));
     all.into_iter()
         .filter(|section| !section.is_empty())
         .collect()
