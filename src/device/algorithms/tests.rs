@@ -96,17 +96,24 @@ fn times_beside_collectives_are_read_and_met() {
     let on = |us: &str, m, sms| {
         let text = with(
             "    chosen:",
-            &format!("    beside: {{ sms: 108, chosen: {{ 4096x4096: 256:1 8192:0 }}{us} }}\n    chosen:"),
+            &format!(
+                "    beside: {{ sms: 108, chosen: {{ 4096x4096: 256:1 8192:0 }}{us} }}\n    chosen:"
+            ),
         );
         let gpu = parse(&text, "h200.yaml").unwrap_or_else(|e| panic!("{e}"));
-        gemm::gemm(&gpu, DType::Bf16, m, 4096, 4096, sms).unwrap().seconds
+        gemm::gemm(&gpu, DType::Bf16, m, 4096, 4096, sms)
+            .unwrap()
+            .seconds
     };
     let us = ", launch: 1 us, us: { 4096x4096: 512:101 }";
     assert!((on(us, 512, 108) - 100e-6).abs() < 1e-12);
     assert_eq!(on(us, 512, 132), on("", 512, 132));
     let ratio = on(us, 512, 108) / on("", 512, 108);
     let near = on(us, 544, 108) / on("", 544, 108);
-    assert!(ratio > 1.2 && (1.1..ratio).contains(&near), "{ratio} {near}");
+    assert!(
+        ratio > 1.2 && (1.1..ratio).contains(&near),
+        "{ratio} {near}"
+    );
 }
 
 #[test]
