@@ -301,4 +301,41 @@ mod tests {
         assert_eq!(of("run_graph"), None);
         assert!(extras(&Facts::new(), 1e-6, 0.0, 0.0).is_empty());
     }
+
+    /// The shipped profile's costs that a profile need not state, from the facts behind its numbers (its last lines).
+    /// Not the two of copies to the host: they were fitted to medians of another session's samples.
+    #[test]
+    fn shipped_costs_are_what_the_recorded_facts_say() {
+        let text = include_str!("../../../topologies/h200-pair-calibrated.yaml");
+        let fact = |line: &str| {
+            let (name, rest) = line.strip_prefix("#= ")?.split_once(" = ")?;
+            let value: f64 = rest.split(' ').next()?.parse().ok()?;
+            Some((name.to_owned(), Estimate::exact(value, 1)))
+        };
+        let facts: Facts = text.lines().filter_map(fact).collect();
+        let shipped = crate::topology::load("h200-pair-calibrated", &[]).unwrap();
+        let costs = shipped.device(0).costs;
+        let found = extras(&facts, costs.kernel_start.get(), costs.lane.get(), 0.5e-6);
+        let more = costs.more;
+        for (name, stated) in [
+            ("copy_next", more.copy_next),
+            ("event_record", more.event_record),
+            ("event_wait", more.event_wait),
+            ("flag_wait", more.flag_wait),
+            ("flag_write", more.flag_write),
+            ("flag_write_copy", more.flag_write_copy),
+            ("flag_local", more.flag_local),
+            ("graph_kernel_start", more.graph_kernel_start),
+            ("graph_lane", more.graph_lane),
+            ("graph_event", more.graph_event),
+            ("graph_event_peer", more.graph_event_peer),
+            ("run", more.run),
+            ("run_graph", more.run_graph),
+        ] {
+            let cost = found.iter().find(|f| f.name == format!("costs.{name}"));
+            let (cost, stated) = (cost.unwrap().value.value, stated.unwrap().get());
+            // Facts have five digits.
+            assert!((cost - stated).abs() < 5e-10, "{name}: {cost} {stated}");
+        }
+    }
 }
