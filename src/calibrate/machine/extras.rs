@@ -303,7 +303,7 @@ mod tests {
     }
 
     /// The shipped profile's costs that a profile need not state, from the facts behind its numbers (its last lines).
-    /// Not the two of copies to the host: they were fitted to medians of another session's samples.
+    /// Not the two of copies to the host: the facts there are of fits to all samples, those costs of fits to medians.
     #[test]
     fn shipped_costs_are_what_the_recorded_facts_say() {
         let text = include_str!("../../../topologies/h200-pair-calibrated.yaml");
