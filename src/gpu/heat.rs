@@ -12,12 +12,9 @@
 //! ```
 //!
 //! The products are short: they wake the GPU up, because the first kernel after a pause takes tens
-//! of microseconds longer. How much slower sustained load is, is a measurement of its own.
-//!
-//! They are the library's, so that a library's product may find the code of its own kernel in the caches.
-//! Kernels of Duet's own that are timed next therefore multiply once here too ([`Heater::meet`]), and
-//! the library's algorithms that are compared with them ([`Heater::meet_library`]): whose code comes
-//! from memory begins 2 to 3 µs later.
+//! of microseconds longer. They are the library's, so that a library's product finds the code of its kernel, often
+//! the very same, in the caches; kernels of Duet's own that are about to be timed multiply once here too
+//! ([`Heater::meet`]), or they would fetch theirs from memory, for 2 to 3 µs. How much slower sustained load is, is a measurement of its own.
 
 use std::cell::Cell;
 use std::rc::Rc;
@@ -26,7 +23,6 @@ use std::time::{Duration, Instant};
 use super::GpuError;
 use super::kernels::{Kernels, Matrix};
 use super::lt::{Gemms, Pick, Problem, WORKSPACE};
-use super::raw::lt::Algo;
 use super::raw::{Event, Gpu, Memory, Region, Stream};
 use super::tiles::{Beside, Does, Tile, Tiles};
 use crate::device::DType;
@@ -136,29 +132,6 @@ impl Heater {
         };
         let (matrices, _) = self.places()?;
         tiles.launch(stream, &problem, tile, matrices, Beside::default())
-    }
-
-    /// The same by an algorithm of the library, if it fits the heater's matrices.
-    ///
-    /// # Errors
-    /// The library's.
-    pub fn meet_library(
-        &self,
-        stream: &Stream,
-        (algo, dtype, accumulate): (Algo, DType, bool),
-    ) -> Result<(), GpuError> {
-        if dtype.size() != DTYPE.size() {
-            return Ok(());
-        }
-        let problem = Problem {
-            k: SHALLOW.min(self.problem.k),
-            dtype,
-            accumulate,
-            ..self.problem
-        };
-        let (matrices, workspace) = self.places()?;
-        let gemms = &self.gemms;
-        gemms.run_as(stream, problem, &algo, matrices, workspace)
     }
 
     fn product(&self, stream: &Stream) -> Result<(), GpuError> {

@@ -2,11 +2,9 @@
 
 use super::issue::Extras;
 use super::{Asked, Run, asked};
-use crate::device::DType;
 use crate::gpu::GpuError;
 use crate::gpu::lt::{Problem, Trial};
 use crate::gpu::plan::{Products, What};
-use crate::gpu::raw::lt::Algo;
 use crate::gpu::tiles::{self, Does, Tile};
 
 impl Run<'_> {
@@ -83,31 +81,6 @@ impl Run<'_> {
             }
         }
         Ok(kernels)
-    }
-
-    /// The library's algorithms for products on a GPU of the plan, each once, with their type and whether they add.
-    pub(in crate::gpu) fn library_kernels(&self, gpu: usize) -> Vec<(Algo, DType, bool)> {
-        let mut kernels = Vec::new();
-        for (at, step) in self.plan.steps.iter().enumerate() {
-            let there = step.what.product();
-            if there.is_none_or(|(.., out)| out.gpu.index() != gpu) {
-                continue;
-            }
-            let Some(Asked { problem, .. }) = asked(&self.plan, at) else {
-                continue;
-            };
-            if self.own(&problem) {
-                continue;
-            }
-            let gemms = self.device(gpu).gemms.borrow();
-            if let Some(chosen) = gemms.chosen(&problem) {
-                let kernel = (chosen.algo, problem.dtype, problem.accumulate);
-                if !kernels.contains(&kernel) {
-                    kernels.push(kernel);
-                }
-            }
-        }
-        kernels
     }
 
     /// Each kind of product and of collective once, one after another, so that whatever the

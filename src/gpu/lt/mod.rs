@@ -218,31 +218,6 @@ impl Gemms {
             .run(stream, matmul, &chosen.algo, matrices, workspace)
     }
 
-    /// Enqueues `problem` by an algorithm that was chosen for another, if the library takes it for this one too.
-    ///
-    /// # Errors
-    /// [`GpuError::Argument`] for a shape or type that cannot be, and the library's.
-    pub fn run_as(
-        &self,
-        stream: &Stream,
-        problem: Problem,
-        algo: &Algo,
-        matrices: (Region, Region, Region),
-        workspace: Region,
-    ) -> Result<(), GpuError> {
-        let matmul = Matmul::new(problem)?;
-        match self.handle.fits(&matmul, algo) {
-            Ok(bytes) if bytes <= WORKSPACE => {
-                let algo = Algo {
-                    workspace: bytes,
-                    ..*algo
-                };
-                self.handle.run(stream, &matmul, &algo, matrices, workspace)
-            }
-            _ => Ok(()),
-        }
-    }
-
     /// Everything pinned, to be kept in a file.
     pub fn pins(&self) -> Vec<Pin> {
         self.known

@@ -2,12 +2,10 @@
 
 use std::time::Instant;
 
-use crate::device::DType;
 use crate::gpu::GpuError;
 use crate::gpu::exec::{Extras, HALF, Run, Start, Traced};
 use crate::gpu::kernels::{Epoch, Limit, MOST, STATUS_WORDS};
 use crate::gpu::plan::Mode;
-use crate::gpu::raw::lt::Algo;
 use crate::gpu::raw::{Event, Region};
 use crate::gpu::tiles::{Does, Tile};
 use crate::schedule::Rank;
@@ -55,8 +53,6 @@ pub struct Timer<'m> {
     streams_of: Vec<Vec<usize>>,
     /// By GPU of the plan: the kernels of Duet's own products.
     own: Vec<Vec<(Tile, Does)>>,
-    /// The library's, where they are compared with such.
-    library: Vec<Vec<(Algo, DType, bool)>>,
 }
 
 impl<'m> Timer<'m> {
@@ -108,16 +104,8 @@ impl<'m> Timer<'m> {
             ends: ends || !graph,
             streams_of,
             own,
-            library: Vec::new(),
             run,
         })
-    }
-
-    /// Lets the library's products multiply in short before each measurement too, as Duet's own do that they are
-    /// compared with.
-    pub fn beside_own(&mut self) {
-        let gpus = 0..self.run.plan().gpus.len();
-        self.library = gpus.map(|gpu| self.run.library_kernels(gpu)).collect();
     }
 
     /// The run.
@@ -263,9 +251,6 @@ impl<'m> Timer<'m> {
                 heater.heat(&device.clock, warm)?;
                 for &kernel in &self.own[gpu] {
                     heater.meet(&device.clock, &device.tiles.borrow(), kernel)?;
-                }
-                for &kernel in self.library.get(gpu).into_iter().flatten() {
-                    heater.meet_library(&device.clock, kernel)?;
                 }
             }
             if members > 1 && members <= MOST && machine.all_peers() {

@@ -21,7 +21,7 @@ use crate::experiment::{Experiment, Measure};
 use crate::gpu::GpuError;
 use crate::gpu::compare::{Checker, Verdict, fill, fill_all};
 use crate::gpu::exec::{Extras, Faults, Machine, Run, Start};
-use crate::gpu::plan::{Mode, Products};
+use crate::gpu::plan::Mode;
 use crate::gpu::timing::{Timer, trace};
 use crate::validate::cases::Planned;
 use crate::validate::table::Conditions;
@@ -91,10 +91,6 @@ impl<'m> Executor<'m> {
     /// Takes what every variant needs and compares its results.
     fn prepare(&self, entries: &mut [Entry<'m>]) -> Result<(), GpuError> {
         let mut checker = None;
-        let beside_own = entries.iter().any(|entry| {
-            let prepared = entry.variant.prepared.as_ref();
-            prepared.is_ok_and(|prepared| prepared.plan.products == Products::Own)
-        });
         for entry in entries {
             let name = entry.variant.case.to_string();
             self.step(format!("preparing `{name}`"));
@@ -111,13 +107,7 @@ impl<'m> Executor<'m> {
                 &prepared.plan,
                 self.faults.clone(),
             )
-            .and_then(|run| Timer::new(run, false))
-            .map(|mut timer| {
-                if beside_own {
-                    timer.beside_own();
-                }
-                timer
-            });
+            .and_then(|run| Timer::new(run, false));
             let checked = made.and_then(|timer| {
                 let verdict = self.check(&timer, &entry.variant, &mut checker)?;
                 Ok((timer, verdict))

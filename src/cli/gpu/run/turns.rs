@@ -57,21 +57,16 @@ pub(super) fn measure<'m>(
         return Ok(references);
     };
     let schedule = Rc::clone(&first.prepared.schedule);
-    let beside_own = args.lowering.products().any(|p| p == Products::Own);
     let reference = |plan: Option<Plan>| -> Result<Option<Timer<'m>>, Failure> {
         let Some(plan) = plan else { return Ok(None) };
         let run = Run::new(machine, &schedule, &Rc::new(plan), Faults::default())?;
         for parity in 0..2 {
             fill_all(&run, parity, args.seed)?;
         }
-        let mut timer = Timer::new(run, false)?;
-        if beside_own {
-            timer.beside_own();
-        }
-        Ok(Some(timer))
+        Ok(Some(Timer::new(run, false)?))
     };
     let gemm = reference(gemm_plan(&schedule))?;
-    let own = match beside_own {
+    let own = match args.lowering.products().any(|p| p == Products::Own) {
         true => reference(gemm_plan_by(&schedule, Products::Own))?,
         false => None,
     };
@@ -87,11 +82,7 @@ pub(super) fn measure<'m>(
         for parity in 0..2 {
             fill(&run, parity, args.seed)?;
         }
-        let mut timer = Timer::new(run, args.graph_ends)?;
-        if beside_own {
-            timer.beside_own();
-        }
-        variant.timer = Some(timer);
+        variant.timer = Some(Timer::new(run, args.graph_ends)?);
     }
     let mut rows = match &args.rows {
         None => None,
