@@ -12,9 +12,7 @@
 //! ```
 //!
 //! The products are short: they wake the GPU up, because the first kernel after a pause takes tens
-//! of microseconds longer. They are the library's, so that a library's product finds the code of its kernel, often
-//! the very same, in the caches; kernels of Duet's own that are about to be timed multiply once here too
-//! ([`Heater::meet`]), or they would fetch theirs from memory, for 2 to 3 µs. How much slower sustained load is, is a measurement of its own.
+//! of microseconds longer. How much slower sustained load is, is a measurement of its own.
 
 use std::cell::Cell;
 use std::rc::Rc;
@@ -24,7 +22,6 @@ use super::GpuError;
 use super::kernels::{Kernels, Matrix};
 use super::lt::{Gemms, Pick, Problem, WORKSPACE};
 use super::raw::{Event, Gpu, Memory, Region, Stream};
-use super::tiles::{Beside, Does, Tile, Tiles};
 use crate::device::DType;
 
 /// Time of heating where nothing else is asked: what wakes a GPU up after a rest.
@@ -44,8 +41,6 @@ const MOST: u32 = 200;
 /// Products of the first timing, after one that is not counted.
 const FIRST: u32 = 4;
 const DTYPE: DType = DType::Bf16;
-/// Depth of a product that brings a kernel's code near: some 15 µs.
-const SHALLOW: u64 = 256;
 
 /// A product that heats one GPU, with memory of its own.
 #[derive(Debug)]
@@ -113,40 +108,14 @@ impl Heater {
         (0..products(warm, self.time)).try_for_each(|_| self.product(stream))
     }
 
-    /// Enqueues a short product on the heater's matrices by a kernel of Duet's own, which is loaded: what is timed next
-    /// finds its code in the caches, and none of its data.
-    ///
-    /// # Errors
-    /// [`GpuError::Argument`] for one that is not loaded, and the driver's.
-    pub fn meet(
-        &self,
-        stream: &Stream,
-        tiles: &Tiles,
-        (tile, does): (Tile, Does),
-    ) -> Result<(), GpuError> {
-        let problem = Problem {
-            k: SHALLOW.min(self.problem.k),
-            dtype: does.dtype,
-            accumulate: does.accumulate,
-            ..self.problem
-        };
-        let (matrices, _) = self.places()?;
-        tiles.launch(stream, &problem, tile, matrices, Beside::default())
-    }
-
     fn product(&self, stream: &Stream) -> Result<(), GpuError> {
-        let (matrices, workspace) = self.places()?;
-        self.gemms.run(stream, &self.problem, matrices, workspace)
-    }
-
-    /// A, B and C, and the workspace.
-    fn places(&self) -> Result<((Region, Region, Region), Region), GpuError> {
         let edge = self.problem.m;
         let each = edge * edge * DTYPE.size();
         let all = self.memory.region();
         let matrix = |i: u64| all.cut(i * each, each);
-        let matrices = (matrix(0)?, matrix(1)?, matrix(2)?);
-        Ok((matrices, all.cut(3 * each, WORKSPACE)?))
+        let matrices: (Region, Region, Region) = (matrix(0)?, matrix(1)?, matrix(2)?);
+        let workspace = all.cut(3 * each, WORKSPACE)?;
+        self.gemms.run(stream, &self.problem, matrices, workspace)
     }
 }
 

@@ -5,7 +5,7 @@ use super::{Asked, Run, asked};
 use crate::gpu::GpuError;
 use crate::gpu::lt::{Problem, Trial};
 use crate::gpu::plan::{Products, What};
-use crate::gpu::tiles::{self, Does, Tile};
+use crate::gpu::tiles::{self, Does};
 
 impl Run<'_> {
     /// Chooses the algorithm of every product, on memory that a run will use.
@@ -56,31 +56,6 @@ impl Run<'_> {
     /// Whether Duet's own kernels compute a product.
     pub(super) fn own(&self, problem: &Problem) -> bool {
         self.plan.products == Products::Own && tiles::refused(problem).is_none()
-    }
-
-    /// The kernels of Duet's own products on a GPU of the plan, each once.
-    ///
-    /// # Errors
-    /// [`GpuError::Argument`] for a plan of another run.
-    pub(in crate::gpu) fn own_kernels(&self, gpu: usize) -> Result<Vec<(Tile, Does)>, GpuError> {
-        let mut kernels = Vec::new();
-        for at in 0..self.plan.steps.len() {
-            let Some(tile) = self.tile_of(at)? else {
-                continue;
-            };
-            let Some(Asked { problem, .. }) = asked(&self.plan, at) else {
-                continue;
-            };
-            let there = self.plan.steps[at].what.product();
-            if there.is_none_or(|(.., out)| out.gpu.index() != gpu) {
-                continue;
-            }
-            let kernel = (tile, Does::of(&problem));
-            if !kernels.contains(&kernel) {
-                kernels.push(kernel);
-            }
-        }
-        Ok(kernels)
     }
 
     /// Each kind of product and of collective once, one after another, so that whatever the

@@ -7,7 +7,6 @@ use crate::gpu::exec::{Extras, HALF, Run, Start, Traced};
 use crate::gpu::kernels::{Epoch, Limit, MOST, STATUS_WORDS};
 use crate::gpu::plan::Mode;
 use crate::gpu::raw::{Event, Region};
-use crate::gpu::tiles::{Does, Tile};
 use crate::schedule::Rank;
 
 /// Most commands of one stream that are held back by a gate: less than would make the host wait for
@@ -51,8 +50,6 @@ pub struct Timer<'m> {
     ends: bool,
     /// By rank: the streams with its tasks.
     streams_of: Vec<Vec<usize>>,
-    /// By GPU of the plan: the kernels of Duet's own products.
-    own: Vec<Vec<(Tile, Does)>>,
 }
 
 impl<'m> Timer<'m> {
@@ -89,9 +86,6 @@ impl<'m> Timer<'m> {
             }
         }
         let tails: Vec<Event> = tails;
-        let own = (0..run.plan().gpus.len())
-            .map(|gpu| run.own_kernels(gpu))
-            .collect::<Result<_, _>>()?;
         run.capture(&Extras {
             tails: ends.then_some(tails.as_slice()),
             ..Extras::default()
@@ -103,7 +97,6 @@ impl<'m> Timer<'m> {
             part_ends,
             ends: ends || !graph,
             streams_of,
-            own,
             run,
         })
     }
@@ -249,9 +242,6 @@ impl<'m> Timer<'m> {
             }
             if let Some(heater) = heaters.get(self.run.position(gpu)) {
                 heater.heat(&device.clock, warm)?;
-                for &kernel in &self.own[gpu] {
-                    heater.meet(&device.clock, &device.tiles.borrow(), kernel)?;
-                }
             }
             if members > 1 && members <= MOST && machine.all_peers() {
                 kernels.barrier(&device.clock, &boards, gpu as u32, epoch, limit)?;
