@@ -42,10 +42,11 @@ mod tests {
     const TEXT: &str = include_str!("../../../topologies/h200-pair-calibrated.yaml");
     const OWN: &str =
         include_str!("../../../experiments/calibration/measured/2026-11-30-h200-pair-fourth.csv");
-    const OTHERS: [&str; 3] = [
+    const OTHERS: [&str; 4] = [
         include_str!("../../../experiments/calibration/measured/2026-11-30-h200-pair-fifth.csv"),
         include_str!("../../../experiments/calibration/measured/2026-11-30-h200-pair-sixth.csv"),
         include_str!("../../../experiments/calibration/measured/2026-11-30-h200-pair-seventh.csv"),
+        include_str!("../../../experiments/calibration/measured/2026-11-30-h200-fewer.csv"),
     ];
     const TOLD: &str =
         include_str!("../../../experiments/calibration/measured/2026-11-30-h200-choices.csv");

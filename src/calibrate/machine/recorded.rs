@@ -240,7 +240,10 @@ pub fn refit(
         fewer = joined_by((&products, &other), fewer, on_fewer);
         products = joined(products, other);
     }
-    let (found, needed) = (products.len(), device.gemm_table.len());
+    let (found, needed) = (
+        products.len() + fewer.len(),
+        device.gemm_table.len() + old.fewer.len(),
+    );
     if found < needed {
         return Err(RefitError::Few { found, needed });
     }

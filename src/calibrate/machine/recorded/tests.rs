@@ -9,6 +9,7 @@ const FURTHER: Further<'_> = Further {
         include_str!(
             "../../../../experiments/calibration/measured/2026-11-30-h200-pair-seventh.csv"
         ),
+        include_str!("../../../../experiments/calibration/measured/2026-11-30-h200-fewer.csv"),
     ],
 };
 const NONE: Further<'_> = Further {
@@ -68,7 +69,7 @@ fn what_cannot_be_read_is_said() {
     let whole_lines = &most[..most.rfind('\n').unwrap()];
     let few = refit(TEXT, shipped.device(0), whole_lines, NONE).unwrap_err();
     assert!(
-        few.to_string().contains("and the calibration has 11"),
+        few.to_string().contains("and the calibration has 13"),
         "{few}"
     );
     let none = refit(TEXT, shipped.device(0), "", NONE).unwrap_err();
