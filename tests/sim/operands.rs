@@ -24,6 +24,7 @@ fn device(cached: f64) -> Device {
     device.gemm_table.clear();
     let mut library = device.gemm_library.as_deref().unwrap().clone();
     library.rates.cached = cached;
+    library.fewer.clear();
     device.gemm_library = Some(Arc::new(library));
     correct(&mut device);
     device

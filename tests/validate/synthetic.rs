@@ -250,7 +250,10 @@ fn the_report_of_the_command_line() {
 fn wrong_arguments_are_named() {
     let error = duet(&with(&["--section", "erors"]), 2);
     assert!(
-        error.starts_with("error: `erors` is no section of this report: did you mean `errors`?")
+        error.starts_with(
+            "error: `erors` is no section of a report\n  help: did you mean `errors`? Sections are "
+        ),
+        "{error}"
     );
     let error = duet(&with(&["--format", "csv"]), 2);
     assert!(
