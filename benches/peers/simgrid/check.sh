@@ -23,8 +23,9 @@ if [ ! -e /usr/include/simgrid/s4u.hpp ] || ! command -v g++ >/dev/null; then
   DEBIAN_FRONTEND=noninteractive apt-get install -qq --no-install-recommends g++ libsimgrid-dev libboost-dev >/dev/null
 fi
 
-cargo build --quiet --locked --example flows
-duet=${CARGO_TARGET_DIR:-target}/debug/examples/flows
+# As a test's, so that it shares the dependencies and the library that tests are built with.
+duet=$(cargo test --quiet --no-run --locked --example flows --message-format json |
+  sed -n 's/.*"executable":"\([^"]*flows[^"]*\)".*/\1/p')
 dir=$(mktemp -d)
 trap 'rm -rf "$dir"' EXIT
 g++ -O2 -std=c++17 benches/peers/simgrid/flows.cpp -o "$dir/simgrid" -lsimgrid
