@@ -1,10 +1,11 @@
-//! A slower link makes no schedule faster, and by its bytes' time at most slower: start-ups have no steps.
+//! A slower link makes no schedule faster, and by its bytes' time at most slower: start-ups have no steps. Where
+//! nothing races: see [`races`].
 
 use std::sync::Arc;
 
 use duet::device::{self, DType};
 use duet::operator::{Kind, Operator};
-use duet::schedule::Schedule;
+use duet::schedule::{Compute, Mover, Schedule, Work};
 use duet::sim::{Executed, LaunchMode, executed};
 use duet::strategy;
 use duet::topology::build::Builder;
@@ -31,6 +32,25 @@ fn performed(schedule: &Schedule, topology: &Topology, launch: LaunchMode) -> f6
     executed(schedule, topology, &how).unwrap().makespan
 }
 
+/// Whether GEMMs share SMs with other kernels: copies, sums, or a library's collectives. Which of two gets them first is
+/// decided by which is ready first, and work that is taken in such an order may end sooner where one task takes longer
+/// (R. L. Graham, Bounds on multiprocessing timing anomalies, 1969): by 19 % at most in 530 cases.
+fn races(schedule: &Schedule) -> bool {
+    let gemm = |compute: &Compute| matches!(compute, Compute::Gemm { .. });
+    let by_sms = |work: &Work| {
+        matches!(
+            work,
+            Work::Transfer {
+                mover: Mover::Sm { .. },
+                ..
+            }
+        )
+    };
+    !schedule.collectives.is_empty()
+        || !schedule.computes.iter().all(gemm)
+        || schedule.tasks.iter().any(|task| by_sms(&task.work))
+}
+
 /// Two GPUs whose copies begin 8 us after a kernel lets them go and 1 us after another copy does.
 fn pair() -> Topology {
     let mut device = device::load("h200").unwrap();
@@ -43,7 +63,7 @@ fn pair() -> Topology {
 }
 
 /// From copies that end long before the next chunk is multiplied to those that every chunk waits for. Without kernels
-/// that add: these take SMs before or after a GEMM, by which is ready first.
+/// that add, which race.
 #[test]
 fn copies_behind_others_begin_without_a_step() {
     let fast = pair();
@@ -72,8 +92,8 @@ fn copies_behind_others_begin_without_a_step() {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(32))]
 
-    /// Every strategy on calibrated machines, performed as on real GPUs. Where copies take turns they take others
-    /// where one is later, which moves ends by a start-up.
+    /// Strategies on calibrated machines, performed as on real GPUs. Where copies take turns they take others where one
+    /// is later, which moves ends by less than a start-up (a quarter of one was the most in 700 cases).
     #[test]
     fn a_slower_link_makes_no_schedule_faster(
         machine in 0usize..2, kind in 0usize..3, rows in 8u64..128, columns in 1u64..9,
@@ -90,15 +110,14 @@ proptest! {
         let Ok(schedule) = choice.build(&operator, &topology, &placement) else {
             return Ok(());
         };
+        prop_assume!(!races(&schedule));
         let launch = match graph {
             true => LaunchMode::Graph,
             false => LaunchMode::Stream,
         };
         let fast = performed(&schedule, &topology, launch);
         let slow = performed(&schedule, &slowed(&topology, f64::from(percent) / 100.0), launch);
-        prop_assert!(slow >= fast * (1.0 - HAIR), "{name} {choice} {launch:?}: {fast} {slow}");
+        let hair = topology.device(0).costs.copy_start.get();
+        prop_assert!(slow >= fast - hair, "{name} {choice} {launch:?}: {fast} {slow}");
     }
 }
-
-/// By how much a slower link may make a schedule faster.
-const HAIR: f64 = 0.005;
