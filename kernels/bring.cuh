@@ -3,9 +3,10 @@
 // Whether this block brings rows before its first tile, with all warps that have nothing to do.
 __device__ bool brings(const Gate &gate)
 {
-    return !ACCUMULATE && gate.fetched > 0 && blockIdx.x >= gate.loaders;
+    return BRINGS && !ACCUMULATE && gate.fetched > 0 && blockIdx.x >= gate.loaders;
 }
 
+#if BRINGS
 // The threads that multiply, before their first tile, which waits for it: the share of a block in the first of what
 // its kernel brings.
 __device__ void bring_first(const Gate &gate, u32 thread)
@@ -36,6 +37,11 @@ __device__ void bring_others(const Gate &gate, Fetch *table, u32 warp)
             flag_shares(gate, one, count_shares(one, shares_of(me, all)));
     }
 }
+
+#else
+__device__ void bring_first(const Gate &, u32) {}
+__device__ void bring_others(const Gate &, Fetch *, u32) {}
+#endif
 
 // Whether a warp is free to look what the first tile of this block waits for.
 __device__ bool watches(const Gate &gate) { return !ACCUMULATE && gate.bands && gate.loaders != ~0u; }

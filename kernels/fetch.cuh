@@ -1,5 +1,6 @@
-// How a kernel brings rows of A from another GPU by ordinary accesses; after gemm.cuh.
+// How a kernel brings rows of A from another GPU by ordinary accesses, where BRINGS is not 0; after gemm.cuh.
 
+#if BRINGS
 // A warp's share of the columns of a rectangle from `x` on [bytes], of `warps`: 32 units side by side of every so
 // many rows, AHEAD rows under way at a time, as another GPU's memory answers in microseconds. What is there is
 // not to be found in this SM's cache.
@@ -106,3 +107,6 @@ template <typename Meet> __device__ void fetch(const Gate &gate, u32 thread, u32
         next = gate.fetches + i;
     }
 }
+#else
+template <typename Meet> __device__ void fetch(const Gate &, u32, u32, Meet) {}
+#endif

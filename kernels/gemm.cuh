@@ -1,5 +1,9 @@
 // What a product on tiles is told beside its matrices: which rows come first, what they wait for, and
-// who is told of rows that are finished.
+// who is told of rows that are finished. What a product does not ask for is not among the code of its kernel: code that
+// has not run for a while comes from memory, piece by piece, before the kernel gets on.
+//
+// Given when compiled: GATED (whether there is a gate at all), and with one BRINGS (whether the kernel brings rows of A)
+// and PARTED (whether C is several places); GATE_BYTES, what the host takes the gate's size for.
 
 #include "flag.cuh"
 
@@ -63,6 +67,7 @@ struct Near {
 
 // What the rows of a product wait for, how long, where it is said that a wait took too long, and who is
 // told of rows that are done.
+#if GATED
 struct Gate {
     const Band *bands; // null: from the top, without waits, parts or completions
     const Section *sections; // null where `bands` is
@@ -88,6 +93,24 @@ template <u32 near, typename Entry> __device__ Entry entry_at(const Entry (&firs
 __device__ Section section_at(const Gate &gate, u32 i) { return entry_at(gate.near.sections, gate.sections, i); }
 __device__ Band band_at(const Gate &gate, u32 i) { return entry_at(gate.near.bands, gate.bands, i); }
 __device__ Wait wait_at(const Gate &gate, u32 i) { return entry_at(gate.near.waits, gate.waits, i); }
+#else
+// All rows at once, from the top.
+struct Gate {
+    u64 nothing; // has a place among the parameters
+    static constexpr const Band *bands = nullptr;
+    static constexpr const Section *sections = nullptr;
+    static constexpr const Completion *completed = nullptr;
+    static constexpr const u32 *epoch = nullptr;
+    static constexpr u32 *status = nullptr;
+    static constexpr u64 limit = 0;
+    static constexpr u32 base = 0, completions = 0, fetched = 0, loaders = 0;
+};
+
+__device__ Section section_at(const Gate &, u32) { return {}; }
+__device__ Band band_at(const Gate &, u32) { return {}; }
+__device__ Wait wait_at(const Gate &, u32) { return {}; }
+#endif
+static_assert(sizeof(Gate) == GATE_BYTES && alignof(Gate) == 8, "the host lays parameters out in another way");
 
 // What becomes of a tile, in the order in which it does.
 enum Moment {

@@ -8,7 +8,7 @@
 // arrives.
 //
 // Given when compiled: ELEMENT ("bf16", "f16"), CONVERT (its pair conversion), TILE_M, TILE_N, STAGES,
-// BLOCKS (of an SM), ACROSS_A, ACROSS_B, ACCUMULATE; TRACE where the moments of tiles are to be noted.
+// BLOCKS (of an SM), ACROSS_A, ACROSS_B, ACCUMULATE, what gemm.cuh says; TRACE where the moments of tiles are to be noted.
 
 #include "gemm.cuh"
 #include "fetch.cuh"
@@ -22,7 +22,11 @@ struct Gemm {
     u16 *c;
     u64 lda, ldb, ldc;
     Gate gate;
+#if PARTED
     const Part *parts; // null: c
+#else
+    static constexpr const Part *parts = nullptr;
+#endif
     u32 m, n, k, group;
     u64 *trace; // see `note`
 };

@@ -14,7 +14,8 @@
 // one still leaves. Blocks stay and take tile after tile. No tile depends on another.
 //
 // Given when compiled: ELEMENT ("bf16", "f16"), CONVERT (its pair conversion), TILE_N, STAGES, CLUSTER_M,
-// CLUSTER_N, ACROSS_A, ACROSS_B, ACCUMULATE, PACE (see `leave`); TRACE where the moments of tiles are to be noted.
+// CLUSTER_N, ACROSS_A, ACROSS_B, ACCUMULATE, PACE (see `leave`), what gemm.cuh says; TRACE where the moments of tiles are
+// to be noted.
 
 #include "hopper.cuh"
 #include "gemm.cuh"
@@ -33,7 +34,11 @@ const u32 partners = CLUSTER_M + CLUSTER_N - 1;
 struct Gemm {
     CUtensorMap a, b, c;
     Gate gate;
+#if PARTED
     const Part *parts; // null: c
+#else
+    static constexpr const Part *parts = nullptr;
+#endif
     u16 *out;          // c's start
     u64 out_ld;
     u32 m, n, k, group;
@@ -98,37 +103,90 @@ struct Walk {
 
 #include "bring.cuh"
 
-// One thread: fills the stages.
-__device__ void load(const Gemm &gemm, const Layout &at, u32 rank)
-{
-    const u32 rank_m = rank % CLUSTER_M, rank_n = rank / CLUSTER_M;
-    u16 row_mask = 0, column_mask = 0;
-    for (u32 i = 0; i < CLUSTER_N; i++)
-        row_mask |= 1 << (rank_m + i * CLUSTER_M);
-    for (u32 i = 0; i < CLUSTER_M; i++)
-        column_mask |= 1 << (i + rank_n * CLUSTER_M);
-    auto load_b = [&](int n0, u32 k0, u32 stage) {
-        const u32 full = at.full + stage * 8, b = at.stage(stage) + a_bytes;
+// Fills the stages; for one thread.
+struct Loader {
+    const Gemm &gemm;
+    const Layout &at;
+    u32 rank_m, rank_n;
+    u16 row_mask, column_mask;
+
+    __device__ Loader(const Gemm &gemm, const Layout &at, u32 rank)
+        : gemm(gemm), at(at), rank_m(rank % CLUSTER_M), rank_n(rank / CLUSTER_M), row_mask(0), column_mask(0)
+    {
+        for (u32 i = 0; i < CLUSTER_N; i++)
+            row_mask |= 1 << (rank_m + i * CLUSTER_M);
+        for (u32 i = 0; i < CLUSTER_M; i++)
+            column_mask |= 1 << (i + rank_n * CLUSTER_M);
+    }
+    // The first row and column of a tile.
+    __device__ int row_of(u32 band) const { return (band * CLUSTER_M + rank_m) * tile_m; }
+    __device__ int column_of(u32 column) const { return (column * CLUSTER_N + rank_n) * tile_n; }
+
+    // A stage in boxes of 64 columns where rows lie across k, else one box; each partner loads its share for all, or
+    // a block all for itself.
+    template <bool alone> __device__ void load_a(int m0, u32 k0, u32 stage) const
+    {
+        const u32 full = at.full + stage * 8, to = at.stage(stage);
 #pragma unroll
-        for (u32 i = 0; i < tile_n / CLUSTER_M / 64; i++) {
-            const u32 column = rank_m * (tile_n / CLUSTER_M) + i * 64;
-            if (!ACROSS_B && i > 0)
-                continue;
-            const int x = ACROSS_B ? n0 + column : k0, y = ACROSS_B ? k0 : n0 + column;
-            if (CLUSTER_M == 1)
-                tensor_load(b + column * tile_k * 2, &gemm.b, x, y, full);
+        for (u32 i = 0; i < tile_m / (ACROSS_A ? 64 : tile_m / CLUSTER_N) / (alone ? 1 : CLUSTER_N); i++) {
+            const u32 row = (alone ? 0 : rank_n * (tile_m / CLUSTER_N)) + i * (ACROSS_A ? 64 : tile_m / CLUSTER_N);
+            const int x = ACROSS_A ? m0 + row : k0, y = ACROSS_A ? k0 : m0 + row;
+            if (alone || CLUSTER_N == 1)
+                tensor_load(to + row * tile_k * 2, &gemm.a, x, y, full);
             else
-                tensor_load_all(b + column * tile_k * 2, &gemm.b, x, y, full, column_mask);
+                tensor_load_all(to + row * tile_k * 2, &gemm.a, x, y, full, row_mask);
         }
-    };
-    Ring ring = {0, 1};
+    }
+    template <bool alone> __device__ void load_b(int n0, u32 k0, u32 stage) const
+    {
+        const u32 full = at.full + stage * 8, to = at.stage(stage) + a_bytes;
+#pragma unroll
+        for (u32 i = 0; i < tile_n / (ACROSS_B ? 64 : tile_n / CLUSTER_M) / (alone ? 1 : CLUSTER_M); i++) {
+            const u32 column = (alone ? 0 : rank_m * (tile_n / CLUSTER_M)) + i * (ACROSS_B ? 64 : tile_n / CLUSTER_M);
+            const int x = ACROSS_B ? n0 + column : k0, y = ACROSS_B ? k0 : n0 + column;
+            if (alone || CLUSTER_M == 1)
+                tensor_load(to + column * tile_k * 2, &gemm.b, x, y, full);
+            else
+                tensor_load_all(to + column * tile_k * 2, &gemm.b, x, y, full, column_mask);
+        }
+    }
+};
+
+// Of k: what a block of a product that waits for nothing loads by itself, while its cluster has not met.
+const u32 first_k = GATED || cluster == 1 ? 0 : tile_k;
+
+// The place of its tile.
+__device__ Place load_first(const Gemm &gemm, const Layout &at, u32 rank)
+{
+    const Walk walk(gemm);
+    if (walk.at >= walk.end)
+        return {};
+    const Loader loader(gemm, at, rank);
+    const Place place = Course(gemm.gate, bands_of(gemm), columns_of(gemm), gemm.group).place(walk.at);
+    note(gemm.trace, walk.at * cluster + rank, BEGUN);
+    barrier_expect(at.full, stage_bytes);
+    loader.load_a<true>(loader.row_of(place.band), 0, 0);
+    loader.load_b<true>(loader.column_of(place.column), 0, 0);
+    return place;
+}
+
+// One thread: fills the stages, after what `load_first` did.
+__device__ void load(const Gemm &gemm, const Layout &at, u32 rank, const Place &first)
+{
+    Walk walk(gemm);
+    if (walk.at >= walk.end)
+        return;
+    const Loader loader(gemm, at, rank);
+    u32 begun = first_k; // of k of the first tile
+    Ring ring = {first_k / tile_k, 1};
     u32 seen = 0;    // of the flags
     u32 b_ahead = 0; // of k: B is on its way before
     Course course(gemm.gate, bands_of(gemm), columns_of(gemm), gemm.group);
-    for (Walk walk(gemm); walk.at < walk.end; walk.at += walk.step) {
-        const Place place = course.place(walk.at);
+    for (; walk.at < walk.end; walk.at += walk.step) {
+        const Place place = begun > 0 ? first : course.place(walk.at);
         const u32 turn = walk.at * cluster + rank;
-        note(gemm.trace, turn, BEGUN);
+        if (begun == 0)
+            note(gemm.trace, turn, BEGUN);
         u32 band = place.band;
         Waits waits;
         const bool watched = walk.at == blockIdx.x / cluster && watches(gemm.gate);
@@ -151,44 +209,36 @@ __device__ void load(const Gemm &gemm, const Layout &at, u32 rank)
             else if (watched && order.count > 0)
                 waits.due = 0;
         }
-        const int m0 = (band * CLUSTER_M + rank_m) * tile_m, n0 = (place.column * CLUSTER_N + rank_n) * tile_n;
+        const int m0 = loader.row_of(band), n0 = loader.column_of(place.column);
         // Who begins with waiting has room for B meanwhile.
         if (walk.at == blockIdx.x / cluster && waits.due < tile_k)
             for (; b_ahead < gemm.k && b_ahead < STAGES * tile_k; b_ahead += tile_k) {
                 barrier_expect(at.full + b_ahead / tile_k * 8, stage_bytes);
-                load_b(n0, b_ahead, b_ahead / tile_k);
+                loader.load_b<false>(n0, b_ahead, b_ahead / tile_k);
             }
         await_before(tile_k);
         note(gemm.trace, turn, OPENED);
         note_tile(gemm.trace, turn, m0, n0);
-        for (u32 k0 = 0; k0 < gemm.k; k0 += tile_k) {
+        for (u32 k0 = begun; k0 < gemm.k; k0 += tile_k) {
             await_before(k0 + tile_k);
-            const u32 full = at.full + ring.at * 8, a = at.stage(ring.at);
             const bool has_b = k0 < b_ahead;
             if (!has_b) {
                 barrier_wait(at.empty + ring.at * 8, ring.parity);
-                barrier_expect(full, stage_bytes);
+                barrier_expect(at.full + ring.at * 8, stage_bytes);
             }
-            // Boxes of 64 columns where rows lie across k, else one box; each partner loads its share.
-#pragma unroll
-            for (u32 i = 0; i < tile_m / CLUSTER_N / 64; i++) {
-                const u32 row = rank_n * (tile_m / CLUSTER_N) + i * 64;
-                if (!ACROSS_A && i > 0)
-                    continue;
-                const int x = ACROSS_A ? m0 + row : k0, y = ACROSS_A ? k0 : m0 + row;
-                if (CLUSTER_N == 1)
-                    tensor_load(a + row * tile_k * 2, &gemm.a, x, y, full);
-                else
-                    tensor_load_all(a + row * tile_k * 2, &gemm.a, x, y, full, row_mask);
-            }
+            loader.load_a<false>(m0, k0, ring.at);
             if (!has_b)
-                load_b(n0, k0, ring.at);
+                loader.load_b<false>(n0, k0, ring.at);
             ring.next();
         }
-        b_ahead = 0;
+        begun = b_ahead = 0;
     }
+    // Nobody leaves while a partner may still write to its memory: what it loads for this block was waited for by
+    // who multiplies, and this is the last that it says.
+    if (cluster > 1)
+        for (u32 i = 0; i < STAGES; i++, ring.next())
+            barrier_wait(at.empty + ring.at * 8, ring.parity);
 }
-
 
 // One thread: waits for what a band is to be added to.
 __device__ void await_sums(const Gemm &gemm, const Band &band)
@@ -573,6 +623,12 @@ extern "C" __global__ void __cluster_dims__(CLUSTER_M *CLUSTER_N, 1, 1) __launch
     extern __shared__ u64 memory[];
     const Layout at = layout(memory);
     const u32 rank = cluster > 1 ? cluster_rank() : 0;
+    const u32 warp = threadIdx.x / 32;
+    if (threadIdx.x == 32) {
+        tensor_prefetch(&gemm.a);
+        tensor_prefetch(&gemm.b);
+        tensor_prefetch(&gemm.c);
+    }
     if (threadIdx.x == 0) {
         for (u32 i = 0; i < STAGES; i++) {
             barrier_init(at.full + i * 8, 1);
@@ -583,23 +639,25 @@ extern "C" __global__ void __cluster_dims__(CLUSTER_M *CLUSTER_N, 1, 1) __launch
         for (u32 i = 0; i < 2; i++)
             barrier_init(at.bounced + i * 8, 1);
         barrier_init_fence();
-        tensor_prefetch(&gemm.a);
-        tensor_prefetch(&gemm.b);
-        tensor_prefetch(&gemm.c);
     }
-    const u32 warp = threadIdx.x / 32;
     // Who looks or brings does not wait for the others.
     const bool early = !ACCUMULATE && warp == 3;
-    if (early && threadIdx.x % 32 == 0)
+    if (GATED && early && threadIdx.x % 32 == 0) {
         share(at.seen, 0);
+        __threadfence_block();
+    }
     auto bring_early = [&] {
         if (warp >= 4 && brings(gemm.gate))
             bring_first(gemm.gate, threadIdx.x - 128);
     };
+    Place first = {};
     __syncwarp();
     if (cluster > 1) {
         cluster_arrive();
         bring_early();
+        if (first_k > 0 && threadIdx.x == 0)
+            first = load_first(gemm, at, rank);
+        __syncwarp();
         if (!early)
             cluster_wait();
     } else if (early)
@@ -611,7 +669,7 @@ extern "C" __global__ void __cluster_dims__(CLUSTER_M *CLUSTER_N, 1, 1) __launch
         if ((warp == 1 || warp == 2) && brings(gemm.gate))
             bring_others(gemm.gate, (Fetch *)((char *)memory + (at.table - shared_address(memory))), warp - 1);
         if (threadIdx.x == 0)
-            load(gemm, at, rank);
+            load(gemm, at, rank, first);
         else if (warp == 1 || warp == 2)
             store(gemm, at, rank, warp - 1);
         else if (early && watches(gemm.gate)) {
@@ -628,8 +686,4 @@ extern "C" __global__ void __cluster_dims__(CLUSTER_M *CLUSTER_N, 1, 1) __launch
         registers_grow<216>();
         multiply(gemm, at, rank, warp / 4 - 1);
     }
-    // Nobody leaves while a partner may still write to its memory.
-    __syncwarp();
-    if (cluster > 1)
-        cluster_sync();
 }

@@ -78,12 +78,9 @@ __device__ u32 cluster_rank()
     return rank;
 }
 
-__device__ void cluster_sync()
-{
-    asm volatile("barrier.cluster.arrive.release.aligned;\nbarrier.cluster.wait.acquire.aligned;" ::: "memory");
-}
-
-__device__ void cluster_arrive() { asm volatile("barrier.cluster.arrive.release.aligned;" ::: "memory"); }
+// The cluster meets. Of what was written before, others see barriers alone, after `barrier_init_fence`: telling of all
+// takes a fence for the whole GPU.
+__device__ void cluster_arrive() { asm volatile("barrier.cluster.arrive.relaxed.aligned;" ::: "memory"); }
 __device__ void cluster_wait() { asm volatile("barrier.cluster.wait.acquire.aligned;" ::: "memory"); }
 
 // Barriers of some warps of a block.

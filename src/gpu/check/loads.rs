@@ -4,11 +4,11 @@ use std::time::Duration;
 
 use super::bench::Bench;
 use super::math::product_error;
-use super::tiles::{FLAGS, SOURCE, WORDS, gate, gated_by, in_time, plain, right};
+use super::tiles::{FLAGS, SOURCE, WORDS, asked, gate, gated_by, in_time, right};
 use crate::device::DType;
 use crate::gpu::GpuError;
 use crate::gpu::raw::Copy2d;
-use crate::gpu::tiles::{Brought, Fetch, Group, Tile, Word, fetches, order, shares_before};
+use crate::gpu::tiles::{Brought, Fetch, Gated, Group, Tile, Word, fetches, order, shares_before};
 use crate::schedule::Extent;
 
 /// Counters of what is brought, and the table.
@@ -29,7 +29,11 @@ pub fn brought(bench: &Bench) -> Result<String, GpuError> {
     let dtype = DTYPE;
     let tiles = Tile::all(bench.gpu.attributes());
     for &tile in &tiles {
-        bench.tiles.borrow_mut().load(tile, plain(dtype))?;
+        let gated = Gated {
+            brings: true,
+            ..Gated::default()
+        };
+        bench.tiles.borrow_mut().load(tile, asked(dtype, gated))?;
         bench.zero(bench.at(WORDS, 4096)?)?;
         // A word for each slab of each chunk.
         let before = shares_before(5).to_le_bytes().repeat(4 * SLABS[0].len());

@@ -4,11 +4,11 @@ use std::time::Duration;
 
 use super::bench::Bench;
 use super::math::product_error;
-use super::tiles::{FLAGS, MIB, PARTS, SOURCE, WORDS, gate, gated_by, in_time, plain, right};
+use super::tiles::{FLAGS, MIB, PARTS, SOURCE, WORDS, asked, gate, gated_by, in_time, right};
 use crate::device::DType;
 use crate::gpu::GpuError;
 use crate::gpu::kernels::Matrix;
-use crate::gpu::tiles::{Does, Group, Part, Tile, Word, order};
+use crate::gpu::tiles::{Does, Gated, Group, Part, Tile, Word, order};
 use crate::schedule::Extent;
 
 /// Where rows go that are added to nothing.
@@ -26,7 +26,13 @@ pub fn summed(bench: &Bench) -> Result<String, GpuError> {
     for &tile in &tiles {
         let does = Does {
             accumulate: true,
-            ..plain(dtype)
+            ..asked(
+                dtype,
+                Gated {
+                    parted: true,
+                    ..Gated::default()
+                },
+            )
         };
         bench.tiles.borrow_mut().load(tile, does)?;
         // Whole units of 16 bytes, and a row that ends within one.

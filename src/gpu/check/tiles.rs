@@ -8,7 +8,7 @@ use crate::device::DType;
 use crate::gpu::GpuError;
 use crate::gpu::kernels::Epoch;
 use crate::gpu::raw::{Copy2d, Stream};
-use crate::gpu::tiles::{Beside, Does, Gate, Group, Near, Order, Part, Tile, Word, order};
+use crate::gpu::tiles::{Beside, Does, Gate, Gated, Group, Near, Order, Part, Tile, Word, order};
 use crate::schedule::Extent;
 
 pub(super) const MIB: u64 = 1 << 20;
@@ -61,6 +61,15 @@ pub(super) const fn plain(dtype: DType) -> Does {
         dtype,
         accumulate: false,
         traced: false,
+        gated: None,
+    }
+}
+
+/// A product for a gate.
+pub(super) fn asked(dtype: DType, gated: Gated) -> Does {
+    Does {
+        gated: Some(gated),
+        ..plain(dtype)
     }
 }
 
@@ -101,7 +110,8 @@ pub fn gated(bench: &Bench) -> Result<String, GpuError> {
     let dtype = DType::Bf16;
     let tiles = Tile::all(bench.gpu.attributes());
     for &tile in &tiles {
-        bench.tiles.borrow_mut().load(tile, plain(dtype))?;
+        let does = asked(dtype, Gated::default());
+        bench.tiles.borrow_mut().load(tile, does)?;
         // Of 200 columns, the second at no multiple of what kernels take at a time.
         for slabs in [&[(0, 200)][..], &[(0, 64), (64, 72), (136, 64)]] {
             for lost in [false, true] {
@@ -242,7 +252,14 @@ pub fn parted(bench: &Bench) -> Result<String, GpuError> {
     let [first, second] = &bench.streams;
     let start = bench.arena.region().address();
     for &tile in &tiles {
-        bench.tiles.borrow_mut().load(tile, plain(dtype))?;
+        for parted in [false, true] {
+            let gated = Gated {
+                parted,
+                ..Gated::default()
+            };
+            let does = asked(dtype, gated);
+            bench.tiles.borrow_mut().load(tile, does)?;
+        }
         bench.zero(bench.at(WORDS, 4096)?)?;
         // Twice, since what counts the tiles must be as before; the first time C is one.
         for (epoch, n) in [(7, 136), (8, 131)] {

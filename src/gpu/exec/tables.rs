@@ -6,8 +6,8 @@ use crate::gpu::kernels::STATUS_WORDS;
 use crate::gpu::plan::{Area, FlagId, Joined, Load, Plan, Rows, Step, What};
 use crate::gpu::raw::{Memory, Region};
 use crate::gpu::tiles::{
-    Beside, Brought, Does, Fetch, Gate, Group, MOMENTS, Near, Part, Tile, Word, early, fetches,
-    order, shares_before,
+    Beside, Brought, Does, Fetch, Gate, Gated, Group, MOMENTS, Near, Part, Tile, Word, early,
+    fetches, order, shares_before,
 };
 use crate::schedule::Extent;
 
@@ -132,13 +132,17 @@ impl Run<'_> {
             let Some(tile) = self.tile_of(at)? else {
                 return Ok(None);
             };
-            let Some(Asked { problem, .. }) = asked(&self.plan, at) else {
+            let Some(Asked {
+                problem, joined, ..
+            }) = asked(&self.plan, at)
+            else {
                 return Ok(None);
             };
             let gpu = self.plan.streams[self.plan.steps[at].stream.index()].gpu;
             let device = self.device(gpu.index());
             let does = Does {
                 traced: true,
+                gated: self.asks(at, joined),
                 ..Does::of(&problem)
             };
             device.tiles.borrow_mut().load(tile, does)?;
@@ -148,6 +152,26 @@ impl Run<'_> {
             Ok(Some(Traced { tile, memory }))
         };
         (0..self.plan.steps.len()).map(step).collect()
+    }
+
+    /// What the kernel of a product, or of those that are joined, does for its gate; `None` for one without.
+    pub(super) fn asks(&self, at: usize, joined: Option<&Joined>) -> Option<Gated> {
+        let What::Gated { .. } = self.plan.steps[at].what else {
+            return None;
+        };
+        Some(Gated {
+            brings: !self.loads(at, joined).is_empty(),
+            parted: self.parted(at, joined),
+        })
+    }
+
+    /// Whether its rows go to several places.
+    fn parted(&self, at: usize, joined: Option<&Joined>) -> bool {
+        joined.is_some()
+            || self
+                .groups(at, joined)
+                .iter()
+                .any(|group| group.to.is_some())
     }
 
     fn table(&self, at: usize) -> Result<Option<Tables>, GpuError> {
@@ -203,9 +227,8 @@ impl Run<'_> {
         let shape = (problem.m, problem.n);
         let tiles = device.tiles.borrow();
         let (mut rows, mut parts) = (Vec::new(), [None, None]);
-        let away = self.groups(at, joined).iter().any(|g| g.to.is_some());
         for (parity, table) in parts.iter_mut().enumerate() {
-            if joined.is_none() && !away {
+            if !self.parted(at, joined) {
                 continue;
             }
             let places = self.places(at, joined, parity as u64)?;

@@ -37,14 +37,15 @@ impl Run<'_> {
                 let mut tiles = device.tiles.borrow_mut();
                 // C of joined products is no memory for a trial.
                 let trial = joined.is_none().then_some(&trial);
-                match self.plan.tile {
-                    Some(tile) => {
-                        tiles.load(tile, Does::of(&problem))?;
-                    }
-                    None => {
-                        tiles.choose(problem, &stages, settings.pick, trial)?;
-                    }
-                }
+                let tile = match self.plan.tile {
+                    Some(tile) => tile,
+                    None => tiles.choose(problem, &stages, settings.pick, trial)?.tile,
+                };
+                let does = Does {
+                    gated: self.asks(at, joined),
+                    ..Does::of(&problem)
+                };
+                tiles.load(tile, does)?;
             } else {
                 let mut gemms = device.gemms.borrow_mut();
                 gemms.choose(problem, settings.pick, Some(&trial))?;

@@ -6,7 +6,7 @@ use super::fetch::{Brought, FETCH};
 use super::near::WORDS as NEAR;
 use super::order::{BAND, COMPLETION};
 use super::sections::{Section, grouped};
-use super::{Does, Family, Near, Tile, Tiles};
+use super::{Does, Family, Gated, Near, Tile, Tiles};
 use crate::gpu::GpuError;
 use crate::gpu::kernels::{Epoch, STATUS_WORDS};
 use crate::gpu::lt::Problem;
@@ -34,6 +34,16 @@ pub struct Gate {
     pub parts: Option<Region>,
     /// What the kernel brings of A itself.
     pub fetches: Option<Brought>,
+}
+
+impl Gate {
+    /// What it asks of a kernel.
+    pub const fn asks(&self) -> Gated {
+        Gated {
+            brings: self.fetches.is_some(),
+            parted: self.parts.is_some(),
+        }
+    }
 }
 
 /// Rows of a product that go to a place of their own.
@@ -73,6 +83,11 @@ const GATE: usize = BROUGHT + FETCH as usize / 8 + NEAR;
 /// Those before what the kernel brings first.
 const BROUGHT: usize = 10;
 
+/// Words of `struct Gate` in a kernel.
+pub(super) const fn gate_size(tile: Tile, does: Does) -> usize {
+    if tile.gated(does) { GATE } else { 1 }
+}
+
 /// Bytes of `struct Part`.
 const PART: usize = 384;
 
@@ -89,21 +104,18 @@ impl Tiles {
         matrices: (Region, Region, Region),
         Beside { gate, trace, spare }: Beside<'_>,
     ) -> Result<(), GpuError> {
-        let traced = trace.is_some();
-        let build = (
-            tile,
-            Does {
-                traced,
-                ..Does::of(problem)
-            },
-        );
-        let Some(kernel) = self.kernels.get(&build) else {
+        let does = Does {
+            traced: trace.is_some(),
+            gated: gate.map(Gate::asks),
+            ..Does::of(problem)
+        };
+        let Some(kernel) = self.kernels.get(&(tile, does)) else {
             return Err(GpuError::Argument(format!("{tile} was not compiled")));
         };
         let (bands, columns) = tile.grid(problem.m, problem.n);
-        let parted = gate.is_some_and(|gate| gate.parts.is_some());
+        let parts = gate.and_then(|gate| gate.parts);
         // Where C is several places, one stands for it.
-        let rows = if parted { 1 } else { problem.m };
+        let rows = if parts.is_some() { 1 } else { problem.m };
         let [a, b, c] = addresses(problem, rows, matrices)?;
         let ld = problem.ld;
         let mut words = match tile.family {
@@ -121,11 +133,13 @@ impl Tiles {
         };
         let cluster = tile.cluster.0 * tile.cluster.1;
         let clusters = u64::from(sms * held.max(1) / cluster).clamp(1, (bands * columns).max(1));
-        words.extend(gate_words(gate, bands, (clusters, u64::from(cluster)))?);
-        words.push(match gate.and_then(|gate| gate.parts) {
-            Some(parts) => parts.need("a table of parts", PART as u64)?,
-            None => 0,
-        });
+        match gate {
+            Some(gate) => words.extend(gate_words(gate, bands, (clusters, u64::from(cluster)))?),
+            None => words.resize(words.len() + gate_size(tile, does), 0),
+        }
+        if let Some(parts) = parts {
+            words.push(parts.need("a table of parts", PART as u64)?);
+        }
         if tile.family == Family::Sm90 {
             words.extend([c, ld[2]]);
         }
@@ -243,14 +257,11 @@ fn addresses(
 
 /// `struct Gate`.
 fn gate_words(
-    gate: Option<&Gate>,
+    gate: &Gate,
     bands: u64,
     (clusters, cluster): (u64, u64),
 ) -> Result<[u64; GATE], GpuError> {
     let mut words = [0; GATE];
-    let Some(gate) = gate else {
-        return Ok(words);
-    };
     let counter = match gate.epoch.counter {
         Some(counter) => counter.need("an epoch", 4)?,
         None => 0,

@@ -24,7 +24,7 @@ pub use launch::{Beside, Gate, MOMENTS, PIECE, Part};
 pub use near::Near;
 pub use order::{Group, Order, Word, order};
 pub use sections::early;
-pub use tile::{Does, Family, Tile};
+pub use tile::{Does, Family, Gated, Tile};
 
 use super::GpuError;
 use super::cache::Cache;

@@ -1,7 +1,7 @@
 //! The kernels' table, their choice, and what the compiler makes of them.
 
 use super::tile::TILES;
-use super::{Does, Family, Stage, Tile, waves};
+use super::{Does, Family, Gated, Stage, Tile, waves};
 use crate::device::DType;
 use crate::gpu::cache::Cache;
 use crate::gpu::kernels::compiled;
@@ -244,12 +244,21 @@ fn every_kernel_compiles_without_spills_where_there_is_a_compiler() {
             Family::Sm90 => &["sm_90a"],
         };
         for arch in archs {
-            for (dtype, accumulate) in [(DType::Bf16, false), (DType::Fp16, true)] {
-                let traced = false;
+            let all = Gated {
+                brings: true,
+                parted: true,
+            };
+            let gates = [None, Some(Gated::default()), Some(all)];
+            let types = [(DType::Bf16, false), (DType::Fp16, true)];
+            for (gated, (dtype, accumulate)) in gates
+                .into_iter()
+                .flat_map(|gated| types.map(|kind| (gated, kind)))
+            {
                 let options = tile.options(Does {
                     dtype,
                     accumulate,
-                    traced,
+                    traced: false,
+                    gated,
                 });
                 let options: Vec<&str> = options.iter().map(String::as_str).collect();
                 let code = compiled(tile.file(), arch, &options, &cache);

@@ -3,6 +3,7 @@
 use std::fmt;
 
 use super::fetch::{FETCH, MOST_FETCHES};
+use super::launch::gate_size;
 use crate::device::DType;
 use crate::gpu::lt::Problem;
 use crate::gpu::raw::Attributes;
@@ -48,6 +49,17 @@ pub struct Does {
     pub accumulate: bool,
     /// Whether it notes the moments of its tiles.
     pub traced: bool,
+    /// What it does for a [`Gate`](super::Gate), if it has one.
+    pub gated: Option<Gated>,
+}
+
+/// What a kernel does for a [`Gate`](super::Gate) beside waiting and telling.
+#[derive(Copy, Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Gated {
+    /// Brings rows of A itself.
+    pub brings: bool,
+    /// Stores C in several places.
+    pub parted: bool,
 }
 
 /// The shape of a kernel's work.
@@ -99,12 +111,13 @@ pub(super) const TILES: [(Tile, f64); 10] = [
 ];
 
 impl Does {
-    /// What `problem` asks for, untraced.
+    /// What `problem` asks for, untraced, without a gate.
     pub const fn of(problem: &Problem) -> Self {
         Self {
             dtype: problem.dtype,
             accumulate: problem.accumulate,
             traced: false,
+            gated: None,
         }
     }
 }
@@ -223,12 +236,18 @@ impl Tile {
         bands * columns * self.cluster.0 as u64 * self.cluster.1 as u64
     }
 
+    /// Whether the kernel has a gate, which may be none: those for compute capability 8.0 always do.
+    pub(super) const fn gated(self, does: Does) -> bool {
+        matches!(self.family, Family::Sm80) || does.gated.is_some()
+    }
+
     /// The options that make the kernel of this tile, for what it is to do.
     pub fn options(self, does: Does) -> Vec<String> {
         let (element, convert) = match does.dtype {
             DType::Fp16 => ("f16", "cvt.rn.f16x2.f32"),
             _ => ("bf16", "cvt.rn.bf16x2.f32"),
         };
+        let gated = does.gated.unwrap_or_default();
         let numbers = [
             ("TILE_M", self.rows),
             ("TILE_N", self.cols),
@@ -241,6 +260,10 @@ impl Tile {
             ("ACROSS_B", 1),
             ("ACCUMULATE", u32::from(does.accumulate)),
             ("PACE", PACE),
+            ("GATED", u32::from(self.gated(does))),
+            ("GATE_BYTES", 8 * gate_size(self, does) as u32),
+            ("BRINGS", u32::from(gated.brings)),
+            ("PARTED", u32::from(gated.parted)),
         ];
         let texts = [("ELEMENT", element), ("CONVERT", convert)];
         let texts = texts.map(|(name, value)| format!("-D{name}=\"{value}\""));
