@@ -31,6 +31,12 @@ pub const fn shares_before(epoch: u32) -> u32 {
     epoch.wrapping_sub(1).wrapping_mul(ALL)
 }
 
+/// Whether blocks that would begin with waiting bring rows, a quarter of the kernel's or more: of `clusters` with
+/// `ready` tiles before the first that waits.
+pub const fn waiting_bring(ready: u64, clusters: u64) -> bool {
+    4 * ready <= 3 * clusters
+}
+
 /// Rows of A that a kernel brings itself.
 #[derive(Copy, Clone, Debug)]
 pub struct Brought {
@@ -59,11 +65,10 @@ impl Brought {
         }
     }
 
-    /// The block from which on blocks bring: those that would begin with waiting, if they are
-    /// a quarter of the kernel's or more; else the last number.
+    /// The block from which on blocks bring, if [those that wait](waiting_bring) do; else the last number.
     pub(super) fn loaders(&self, clusters: u64, cluster: u64) -> u64 {
         let fits = self.table.bytes() <= FETCH * MOST_FETCHES;
-        match fits && 4 * self.ready <= 3 * clusters {
+        match fits && waiting_bring(self.ready, clusters) {
             true => self.ready * cluster,
             false => u32::MAX.into(),
         }

@@ -19,7 +19,7 @@ use std::collections::BTreeMap;
 use std::rc::Rc;
 
 pub use cost::{Stage, Waves, suits, waves};
-pub use fetch::{Brought, Fetch, fetches, shares_before};
+pub use fetch::{Brought, Fetch, fetches, shares_before, waiting_bring};
 pub use launch::{Beside, Gate, MOMENTS, PIECE, Part};
 pub use near::Near;
 pub use order::{Group, Order, Word, order};
