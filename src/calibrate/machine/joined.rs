@@ -4,7 +4,7 @@
 //! first has not measured are taken times what shapes say that both have: the median of first / other over
 //! those that take a third to three times as long.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use super::book::Product;
 use super::estimate::median;
@@ -16,28 +16,23 @@ const fn shape(p: &Product) -> [u64; 3] {
     [p.m, p.n, p.k]
 }
 
-/// The first machine's products, and those that only `other` has, as the first would have them.
-pub(super) fn joined(first: Vec<Product>, other: Vec<Product>) -> Vec<Product> {
-    let (one, two) = (first.clone(), other.clone());
-    joined_by((&one, &two), first, other)
+/// Of shapes that both machines have: the other's time and first / other.
+pub(super) fn both(first: &[Product], other: &[Product]) -> Vec<(f64, f64)> {
+    let times = first.iter().map(|p| (shape(p), p.time.value));
+    let known: BTreeMap<[u64; 3], f64> = times.collect();
+    let ratio = |p: &Product| Some((p.time.value, known.get(&shape(p))? / p.time.value));
+    other.iter().filter_map(ratio).collect()
 }
 
-/// The same, with the ratio of two machines told by `both` of them, first and other.
-pub(super) fn joined_by(
-    (one, two): (&[Product], &[Product]),
+/// The first machine's products, and those that only `other` has, as the first would have them by what [`both`] have.
+pub(super) fn joined(
+    both: &[(f64, f64)],
     mut first: Vec<Product>,
     other: Vec<Product>,
 ) -> Vec<Product> {
-    let times = |all: &[Product]| -> BTreeMap<[u64; 3], f64> {
-        all.iter().map(|p| (shape(p), p.time.value)).collect()
-    };
-    let (own, known) = (times(&first), times(one));
-    let both: Vec<(f64, f64)> = two
-        .iter()
-        .filter_map(|p| Some((p.time.value, known.get(&shape(p))? / p.time.value)))
-        .collect();
+    let own: BTreeSet<[u64; 3]> = first.iter().map(shape).collect();
     for mut product in other {
-        if own.contains_key(&shape(&product)) {
+        if own.contains(&shape(&product)) {
             continue;
         }
         let time = product.time.value;
@@ -76,7 +71,7 @@ mod tests {
             product(2048, 200e-6),
             product(99_999, 1.0),
         ];
-        let all = joined(first.clone(), other);
+        let all = joined(&both(&first, &other), first.clone(), other);
         let times: Vec<(u64, f64)> = all.iter().map(|p| (p.m, p.time.value)).collect();
         let wanted = [
             (16, 5e-6),
@@ -91,6 +86,6 @@ mod tests {
                 "{m} {time}"
             );
         }
-        assert_eq!(joined(first.clone(), Vec::new()), first);
+        assert_eq!(joined(&[], first.clone(), Vec::new()), first);
     }
 }

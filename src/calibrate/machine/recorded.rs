@@ -11,8 +11,8 @@ use std::sync::Arc;
 use super::book::Product;
 use super::estimate::{Estimate, median};
 use super::file::{self, MARK, algorithms, table};
-use super::joined::{joined, joined_by};
-use super::kernels::{Choices, fit_with};
+use super::joined::{both, joined};
+use super::kernels::{Beside, Choices, fit_with};
 use super::told::{column, listed, told};
 use super::unseen::{self, points};
 use crate::device::Device;
@@ -201,6 +201,14 @@ pub fn products_on(
     Ok(shapes.iter().filter_map(product).collect())
 }
 
+/// The GEMMs of raw samples on the SMs that collectives leave, where the library was asked what it takes there.
+fn on_fewer(raw: &str, beside: &Beside) -> Result<Vec<Product>, RefitError> {
+    match beside.sms {
+        0 => Ok(Vec::new()),
+        sms => products_on(raw, "gemm", &beside.choices, sms),
+    }
+}
+
 /// Further samples, of files of their own; each may be empty.
 #[derive(Copy, Clone, Debug, Default)]
 pub struct Further<'t> {
@@ -231,14 +239,15 @@ pub fn refit(
         }
     }
     let mut products = self::products(raw, "gemm", &choices)?;
-    let mut fewer = products_on(raw, "gemm", &beside.choices, beside.sms)?;
+    let mut fewer = on_fewer(raw, &beside)?;
     for (at, text) in others.iter().enumerate() {
         let of = |error: RefitError| error.in_(Samples::Other(at));
         let other = self::products(text, "gemm", &choices).map_err(of)?;
-        let on_fewer = products_on(text, "gemm", &beside.choices, beside.sms).map_err(of)?;
+        let there = on_fewer(text, &beside).map_err(of)?;
         // Machines differ by what both have measured on all SMs.
-        fewer = joined_by((&products, &other), fewer, on_fewer);
-        products = joined(products, other);
+        let both = both(&products, &other);
+        fewer = joined(&both, fewer, there);
+        products = joined(&both, products, other);
     }
     let (found, needed) = (
         products.len() + fewer.len(),

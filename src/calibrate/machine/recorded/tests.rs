@@ -36,6 +36,22 @@ fn the_shipped_calibration_is_what_its_samples_say() {
 }
 
 #[test]
+fn gemms_on_all_sms_are_none_on_fewer() {
+    let raw = "gemm,k64n64 gpu0 alone,128,us,2.0 2.1\ngemm,k64n64s108 gpu0 alone,256,us,3.0\n";
+    let rows = |sms| {
+        let beside = Beside {
+            sms,
+            ..Beside::default()
+        };
+        let all = on_fewer(raw, &beside).unwrap();
+        all.iter().map(|product| product.m).collect::<Vec<_>>()
+    };
+    // Of a calibration that lists no choices there, and of two that do.
+    assert_eq!(rows(0), Vec::<u64>::new());
+    assert_eq!((rows(108), rows(116)), (vec![256], vec![]));
+}
+
+#[test]
 fn what_cannot_be_read_is_said() {
     let shipped = topology::load("h200-pair-calibrated", &[]).unwrap();
     for (line, words) in [
