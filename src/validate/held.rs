@@ -4,7 +4,9 @@
 //! last one.
 
 /// Reports, the last one last.
-const REPORTS: [&str; 1] = [include_str!("../../experiments/h200-pair/report-sixth.md")];
+const REPORTS: [&str; 1] = [include_str!(
+    "../../experiments/h200-pair/report-seventh.md"
+)];
 
 /// How a topology's times held.
 #[derive(Clone, Debug, PartialEq)]
