@@ -255,6 +255,14 @@ fn wrong_arguments_are_named() {
         ),
         "{error}"
     );
+    // One that there are no data for.
+    let error = duet(&with(&["--section", "peers"]), 2);
+    assert!(
+        error.starts_with(
+            "error: this report has no section `peers`: nothing that is judged is of it\n  help: its sections are overview, errors, "
+        ),
+        "{error}"
+    );
     let error = duet(&with(&["--format", "csv"]), 2);
     assert!(
         error.starts_with("error: a validation has no CSV\n  help: "),

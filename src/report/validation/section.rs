@@ -1,6 +1,5 @@
 //! A titled table with the definition of what it shows.
 
-use crate::input::did_you_mean;
 use crate::report::experiment::Table;
 use crate::report::grid::{Grid, Look, Paint, clean, paint, wrap};
 
@@ -110,7 +109,7 @@ impl Section {
 /// The sections of these keys in the order of the keys; all without any.
 ///
 /// # Errors
-/// A key that no section has, with the nearest one.
+/// A key that no section has, with those that there are.
 pub fn named(sections: Vec<Section>, keys: &[String]) -> Result<Vec<Section>, String> {
     if keys.is_empty() {
         return Ok(sections);
@@ -118,10 +117,10 @@ pub fn named(sections: Vec<Section>, keys: &[String]) -> Result<Vec<Section>, St
     let one = |key: &String| {
         let found = sections.iter().find(|section| section.key == key);
         found.cloned().ok_or_else(|| {
-            let known = sections.iter().map(|section| section.key);
+            let there: Vec<&str> = sections.iter().map(|section| section.key).collect();
             format!(
-                "`{key}` is no section of this report: {}",
-                did_you_mean(key, known)
+                "error: this report has no section `{key}`: nothing that is judged is of it\n  help: its sections are {}",
+                there.join(", ")
             )
         })
     };

@@ -22,7 +22,7 @@ pub(super) fn show(
         )),
         Format::Table => {
             let sections = report::named(report::sections(found), &args.section)
-                .map_err(|words| Failure::Usage(format!("error: {words}")))?;
+                .map_err(Failure::Usage)?;
             output.draw(&report::text(&sections, &output.look()))
         }
     }
