@@ -149,12 +149,15 @@ impl Run<'_> {
             }
         }
         let mut late = self.faults.delay;
-        let order = match into {
-            Into::Part(head) => captured(plan, head),
-            _ => (0..plan.steps.len()).collect(),
+        // The steps of a part in their own order; else all in the plan's.
+        let part = match into {
+            Into::Part(head) => Some(captured(plan, head)),
+            _ => None,
         };
+        let steps = part.as_ref().map_or(plan.steps.len(), Vec::len);
         let (mut turn, mut again) = (0, extras.calls.saturating_sub(1));
-        while let Some(&next) = order.get(turn) {
+        while turn < steps {
+            let next = part.as_ref().map_or(turn, |part| part[turn]);
             let step = &plan.steps[next];
             let count = self.together(next);
             if let Some((_, time)) =
@@ -173,24 +176,24 @@ impl Run<'_> {
                 self.pause(step.stream, random, PAUSE)?;
             }
             let trace = extras.trace.filter(|_| !signal);
-            let steps = next..next + count;
+            let together = next..next + count;
             let beside = 2 * usize::from(trace.is_some()) + usize::from(extras.shake.is_some());
-            for step in &plan.steps[steps.clone()] {
+            for step in &plan.steps[together.clone()] {
                 room(step.stream, commands(&step.what) + beside)?;
             }
             if let Some(events) = trace {
-                for i in steps.clone() {
+                for i in together.clone() {
                     self.stream(plan.steps[i].stream).record(&events[i].0)?;
                 }
             }
             self.step(next, count, (parity, epoch), extras)?;
             if let Some(events) = trace {
-                for i in steps {
+                for i in together {
                     self.stream(plan.steps[i].stream).record(&events[i].1)?;
                 }
             }
             turn += count;
-            if turn == order.len() && again > 0 {
+            if turn == steps && again > 0 {
                 (turn, again) = (0, again - 1);
             }
         }

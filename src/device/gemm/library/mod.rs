@@ -107,7 +107,8 @@ pub struct Library {
     pub beside: Vec<Choices>,
     /// GEMMs that were timed so, by (k, n, m).
     pub fewer: Vec<MeasuredGemm>,
-    columns: Vec<Measured>,
+    /// Measured on all SMs, and on fewer.
+    columns: [Vec<Measured>; 2],
     near: Index,
     /// The least ln(measured / modelled), 0 or below.
     least: f64,
@@ -141,7 +142,7 @@ impl Library {
             unaligned: Vec::new(),
             algorithms,
             choices,
-            columns: Vec::new(),
+            columns: [Vec::new(), Vec::new()],
             near: Index::default(),
             least: 0.0,
             met: Vec::new(),

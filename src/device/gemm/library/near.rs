@@ -85,8 +85,8 @@ pub(in crate::device::gemm) struct Place {
     pub(super) k: u64,
     /// Whose choices it takes.
     pub(super) lenders: Lenders,
-    /// The column that is measured.
-    exact: Option<usize>,
+    /// The columns that are measured, on all SMs and on fewer.
+    exact: [Option<usize>; 2],
 }
 
 impl Library {
@@ -101,33 +101,43 @@ impl Library {
             }
         }
         self.met = met;
-        self.columns.clear();
         self.near = Index::default();
         self.least = 0.0;
         let mut samples = Vec::new();
+        let mut fewer = std::mem::take(&mut self.fewer);
+        self.columns = [(points, device.sms), (&mut fewer[..], self.left)]
+            .map(|(points, sms)| self.measured_columns(device, points, sms, &mut samples));
+        self.fewer = fewer;
+        self.near = Index::new(samples);
+    }
+
+    /// The columns of points on so many SMs, in their order, whose corrections it sets; adds what they say to others.
+    fn measured_columns(
+        &mut self,
+        device: &Device,
+        points: &mut [MeasuredGemm],
+        sms: u32,
+        samples: &mut Vec<(Kind, Sample)>,
+    ) -> Vec<Measured> {
+        let mut columns: Vec<Measured> = Vec::new();
         let dtype = self.dtype;
         for point in points.iter_mut().filter(|point| point.dtype == dtype) {
-            let Some(sample) = self.sample(device, point, device.sms) else {
+            let Some(sample) = self.sample(device, point, sms) else {
                 continue;
             };
             samples.push(sample);
             let MeasuredGemm { m, n, k, .. } = *point;
             let correction = point.correction.ln();
-            match self.columns.last_mut() {
+            match columns.last_mut() {
                 Some(column) if (column.n, column.k) == (n, k) => column.rows.push((m, correction)),
-                _ => self.columns.push(Measured {
+                _ => columns.push(Measured {
                     n,
                     k,
                     rows: vec![(m, correction)],
                 }),
             }
         }
-        let mut fewer = std::mem::take(&mut self.fewer);
-        for point in &mut fewer {
-            samples.extend(self.sample(device, point, self.left));
-        }
-        self.fewer = fewer;
-        self.near = Index::new(samples);
+        columns
     }
 
     /// What a measured point on so many SMs says to others; sets its correction.
@@ -168,12 +178,15 @@ impl Library {
     /// The place of (n, k) among choices and columns.
     pub(in crate::device::gemm) fn place(&self, n: u64, k: u64) -> Place {
         // Columns are in the order of the measured points.
-        let exact = (self.columns).binary_search_by_key(&(k, n), |column| (column.k, column.n));
+        let exact = |columns: &Vec<Measured>| {
+            let at = columns.binary_search_by_key(&(k, n), |column| (column.k, column.n));
+            at.ok()
+        };
         Place {
             n,
             k,
             lenders: self.lenders(n, k),
-            exact: exact.ok(),
+            exact: self.columns.each_ref().map(exact),
         }
     }
 
@@ -193,11 +206,7 @@ impl Library {
         // Where GEMMs on fewer SMs were timed, those on all of them say little of them: the library takes another
         // kernel. Else they are all that is known.
         let timed = sms < device.sms && sms == self.left && !self.fewer.is_empty();
-        let measured = match timed {
-            true => self.measured_on_fewer(place, m),
-            false => self.measured(place, m),
-        };
-        if let Some(measured) = measured {
+        if let Some(measured) = self.measured(place, m, timed) {
             return measured;
         }
         let shape = Shape {
@@ -217,7 +226,7 @@ impl Library {
         device: &Device,
         (place, m): (&Place, u64),
     ) -> Option<f64> {
-        if self.measured(place, m).is_some() {
+        if self.measured(place, m, false).is_some() {
             return Some(SURE);
         }
         let shape = Shape {
@@ -231,19 +240,13 @@ impl Library {
         Some((SURE.powi(2) + lent.powi(2) + blend.variance).sqrt())
     }
 
-    /// The correction of `m` rows at a place that is measured with them.
-    fn measured(&self, place: &Place, m: u64) -> Option<f64> {
-        let column = self.columns.get(place.exact?)?;
+    /// The correction of `m` rows at a place that is measured with them, on all SMs or on the `fewer` that a
+    /// collective leaves.
+    fn measured(&self, place: &Place, m: u64, fewer: bool) -> Option<f64> {
+        let on = usize::from(fewer);
+        let column = self.columns[on].get(place.exact[on]?)?;
         let exact = column.rows.binary_search_by_key(&m, |row| row.0);
         Some(column.rows.get(exact.ok()?)?.1)
-    }
-
-    /// The same on the SMs that a collective leaves.
-    fn measured_on_fewer(&self, place: &Place, m: u64) -> Option<f64> {
-        let wanted = (place.k, place.n, m);
-        let all = &self.fewer;
-        let at = all.binary_search_by_key(&wanted, |point| (point.k, point.n, point.m));
-        Some(all.get(at.ok()?)?.correction.ln())
     }
 
     /// The corrections near a shape by an algorithm on so many SMs.
