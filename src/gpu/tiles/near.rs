@@ -40,6 +40,18 @@ mod tests {
     use super::*;
 
     #[test]
+    fn the_kernel_takes_as_many_entries() {
+        let source = include_str!(concat!(env!("CARGO_MANIFEST_DIR"), "/kernels/gemm.cuh"));
+        let tables = ["Section sections", "Band bands", "Wait waits"];
+        for (table, entries) in tables.iter().zip(ENTRIES) {
+            assert!(
+                source.contains(&format!("    {table}[{entries}];")),
+                "{table}"
+            );
+        }
+    }
+
+    #[test]
     fn tables_begin_where_the_kernel_looks_for_them() {
         let order = Order {
             sections: vec![1; 2 * Section::BYTES],
