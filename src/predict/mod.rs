@@ -33,6 +33,7 @@
 
 mod chains;
 mod closed;
+mod collective;
 mod decomposition;
 mod form;
 mod machine;

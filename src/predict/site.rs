@@ -2,9 +2,10 @@
 //! kind and the library's collective on the link graph.
 
 use super::Terms;
-use super::network::{Edge, Network};
+use super::collective::{Collective, Line};
+use super::network::{Edge, Network, place};
 use crate::device::gemm::Curve;
-use crate::device::{Costs, DType, Device};
+use crate::device::{CollectiveTable, Costs, DType, Device, MoreCosts};
 use crate::operator::Kind;
 use crate::schedule::CollectiveKind;
 use crate::units::Seconds;
@@ -19,6 +20,8 @@ pub(super) struct Gpu {
     /// Its fixed time and that of each step \[s\].
     library_base: f64,
     library_step: f64,
+    /// Its measured times over those of the line.
+    library_table: CollectiveTable,
     /// Memory bandwidth \[bytes/s\], and the inverse of elementwise kernels' rate.
     hbm: f64,
     per_elementwise: f64,
@@ -34,6 +37,7 @@ impl Gpu {
             library_sms: device.library.sms,
             library_base: device.library.base.get(),
             library_step: device.library.step.get(),
+            library_table: device.library.table.clone(),
             hbm: device.hbm.get(),
             per_elementwise: 1.0 / device.elementwise.get(),
             costs: device.costs,
@@ -82,34 +86,12 @@ pub(super) struct Site {
     library: Option<Line>,
 }
 
-/// A collective's time as a line.
-#[derive(Copy, Clone, Debug)]
-struct Line {
-    /// Seconds without bytes, and per byte of the message.
-    fixed: f64,
-    per_byte: f64,
-    memory: f64,
-}
-
-/// A collective of the library.
-#[derive(Copy, Clone, Debug, PartialEq)]
-pub(super) struct Collective {
-    pub seconds: f64,
-    /// Rate at which it moves bytes in a GPU's memory while it flows \[bytes/s\].
-    pub memory: f64,
-}
-
 impl Site {
     /// `n` ranks on GPUs of the kind `gpu`.
     pub fn new(gpu: &Gpu, net: &Network, terms: Terms, kind: Kind, n: u32) -> Self {
         let costs = match (terms.launch, terms.graph_launch) {
             (true, false) => gpu.costs,
-            (true, true) => Costs {
-                submit_kernel: Seconds::ZERO,
-                submit_copy: Seconds::ZERO,
-                submit_sync: Seconds::ZERO,
-                ..gpu.costs
-            },
+            (true, true) => in_graph(&gpu.costs),
             (false, _) => Costs::FREE,
         };
         let library = net.library(collective(kind)).map(|library| {
@@ -120,14 +102,9 @@ impl Site {
                 }
                 false => 0.0,
             };
-            Line {
-                fixed: start + library.steps * library.latency,
-                per_byte: library.sent * library.per_byte,
-                memory: match terms.contention {
-                    true => library.accesses / library.per_byte,
-                    false => 0.0,
-                },
-            }
+            let fixed = start + library.steps * library.latency;
+            let measured = terms.launch.then_some(&gpu.library_table);
+            Line::new(fixed, library, measured, place(collective(kind)))
         });
         let taken = if terms.contention { gpu.library_sms } else { 0 };
         Self {
@@ -154,10 +131,19 @@ impl Site {
     #[inline(always)]
     pub fn library(&self, message: f64) -> Option<Collective> {
         let line = self.library.as_ref()?;
-        Some(Collective {
-            seconds: line.fixed + line.per_byte * message,
-            memory: line.memory,
-        })
+        Some(line.at(message, self.terms.contention))
+    }
+
+    /// Pieces of it take no less: each, and all of them for their bytes \[s\].
+    #[inline(always)]
+    pub fn least_library(&self, message: f64) -> Option<[f64; 2]> {
+        Some(self.library.as_ref()?.least(message))
+    }
+
+    /// From a kernel's group to a copy on the same GPU that it lets go \[s\].
+    pub fn flag_local(&self) -> f64 {
+        let c = &self.costs;
+        c.more.flag_local.unwrap_or(c.stream_flag).get()
     }
 
     /// Whether the host hands calls over one by one.
@@ -184,6 +170,28 @@ impl Site {
             latency: self.costs.kernel_start.get(),
             per_byte: (self.ranks + 1.0) * self.per_elementwise,
         }
+    }
+}
+
+/// The costs within a graph, which is handed over as one: starts and edges as far as a profile states them.
+fn in_graph(costs: &Costs) -> Costs {
+    let more = &costs.more;
+    let peer = |stated| more.graph_event_peer.unwrap_or(stated);
+    Costs {
+        submit_kernel: Seconds::ZERO,
+        submit_copy: Seconds::ZERO,
+        submit_sync: Seconds::ZERO,
+        kernel_start: more.graph_kernel_start.unwrap_or(costs.kernel_start),
+        lane: more.graph_lane.unwrap_or(costs.lane),
+        event: more.graph_event.unwrap_or(costs.event),
+        event_peer: peer(costs.event_peer),
+        stream_flag: peer(costs.stream_flag),
+        kernel_flag: peer(costs.kernel_flag),
+        more: MoreCosts {
+            flag_local: more.graph_event.or(more.flag_local),
+            ..*more
+        },
+        ..*costs
     }
 }
 

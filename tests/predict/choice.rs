@@ -190,41 +190,53 @@ static MACHINES: LazyLock<Vec<(&str, Machine)>> = LazyLock::new(|| {
     names.into_iter().map(built).collect()
 });
 
-/// Where rows are few, waves and start-ups rule, of which closed forms know least: on every shipped machine what the
-/// selector chooses is, simulated, as fast as the sequence, but for fusions that the forms hold a percent to four
-/// faster where nothing hides (8 of 690 cases, all through PCIe or bridges at 64 rows, up to 6.6 %).
+/// Where rows are few, waves and start-ups rule and nothing is hidden for long: on every shipped machine, for 2 to 16
+/// ranks, what the selector chooses is, simulated, as fast as the sequence. A thousandth more is allowed, what
+/// decompositions that the forms hold level with it may take.
 #[test]
-fn a_choice_for_few_rows_is_not_much_slower_than_the_sequence() {
-    let (mut cases, mut slower) = (0, 0);
+fn a_choice_for_few_rows_is_not_slower_than_the_sequence() {
+    let shapes = [
+        (8192, 8192),
+        (8192, 28672),
+        (28672, 8192),
+        (16384, 4096),
+        (4096, 11008),
+    ];
+    let none = Parameters::default();
+    let mut cases = 0;
     for name in topology::names() {
         let shipped = topology::load(name, &[]).unwrap();
-        let tp = shipped.gpus.len().min(8) as u32;
-        let placement: Vec<u32> = (0..tp).collect();
         let peaks = &shipped.device(0).peak;
         let dtype = match peaks.iter().any(|(known, _)| *known == DType::Bf16) {
             true => DType::Bf16,
             false => DType::Fp16,
         };
-        let machine = Machine::new(&shipped, &placement);
-        let none = Parameters::default();
-        for (kind, n, k) in [(Kind::AgGemm, 8192, 8192), (Kind::GemmRs, 8192, 28672)] {
-            let selector = Selector::new(&machine, kind, dtype, &Terms::default(), &none);
-            for m in [64, 128, 256] {
-                let operator = Operator::gemm(kind, m, n, k, tp, dtype).unwrap();
-                let chosen = selector.choose(m, n, k).pick.to_string();
-                let time = |text: &str| {
-                    let choice = strategy::parse(text).unwrap();
-                    let schedule = choice.build(&operator, &shipped, &placement).unwrap();
-                    simulate(&schedule, &shipped, &Options::default())
-                        .unwrap()
-                        .makespan
-                };
-                let ratio = time(&chosen) / time("sequential");
-                assert!(ratio < 1.07, "{chosen} of {operator} on {name}: {ratio}");
-                cases += 1;
-                slower += u32::from(ratio > 1.0001);
+        for tp in [2u32, 4, 8, 16] {
+            if tp as usize > shipped.gpus.len() {
+                continue;
+            }
+            let placement: Vec<u32> = (0..tp).collect();
+            let machine = Machine::new(&shipped, &placement);
+            for kind in [Kind::AgGemm, Kind::GemmRs, Kind::GemmAr] {
+                let selector = Selector::new(&machine, kind, dtype, &Terms::default(), &none);
+                for ((n, k), m) in shapes
+                    .into_iter()
+                    .flat_map(|s| [64, 128, 256].map(|m| (s, m)))
+                {
+                    let operator = Operator::gemm(kind, m, n, k, tp, dtype).unwrap();
+                    let chosen = selector.choose(m, n, k).pick.to_string();
+                    let time = |text: &str| {
+                        let choice = strategy::parse(text).unwrap();
+                        let schedule = choice.build(&operator, &shipped, &placement).unwrap();
+                        let timeline = simulate(&schedule, &shipped, &Options::default());
+                        timeline.unwrap().makespan
+                    };
+                    let ratio = time(&chosen) / time("sequential");
+                    assert!(ratio < 1.001, "{chosen} of {operator} on {name}: {ratio}");
+                    cases += 1;
+                }
             }
         }
     }
-    assert!(20 * slower <= cases, "{slower} of {cases}");
+    assert!(cases > 2500, "{cases}");
 }

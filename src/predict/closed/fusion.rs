@@ -16,7 +16,7 @@ use crate::device::gemm::GemmTime;
 use crate::predict::chains::{Chain, Envelope, Linear, Quantities};
 use crate::predict::form::{Pipeline, greater};
 use crate::predict::model::Model;
-use crate::predict::network::{Edge, Exchange};
+use crate::predict::network::{Arrivals, Edge, Exchange, HeldUp};
 use crate::predict::site::Site;
 
 /// A fused kernel and the shards that it meets.
@@ -53,14 +53,54 @@ pub(in crate::predict) struct Fusion {
     chains: Vec<Chain>,
     /// Chains that an exchange at the kernel's pace makes longer.
     paced: Option<(Paced, Vec<Chain>)>,
+    /// What a gather holds up.
+    gathered: Option<Gathered>,
+}
+
+/// A gather whose pieces a kernel takes up one after another.
+#[derive(Clone, Debug)]
+pub(super) struct Gathered {
+    pub arrivals: Arrivals,
+    /// From an arrival to the tiles that wait for it \[s\].
+    pub flag: f64,
+    /// A piece's part of all tiles.
+    pub part: f64,
+}
+
+impl Gathered {
+    /// What holds the kernel up most.
+    #[inline]
+    fn held_up(&self, Kernel([_, shard, _, tiles, wave, _]): &Kernel) -> HeldUp {
+        let each = tiles * self.part;
+        self.arrivals.held_up(*shard, each, greater(each, *wave))
+    }
+
+    #[inline]
+    fn seconds(&self, kernel: &Kernel) -> f64 {
+        self.held_up(kernel).seconds + self.flag
+    }
+
+    fn add_to<P: Pipeline>(&self, form: P, kernel: &Kernel) -> P {
+        let held = self.held_up(kernel);
+        let first = self.arrivals.first;
+        let (work, after) = (held.arrival - first, held.seconds - held.arrival);
+        form.with(
+            "links",
+            first,
+            work,
+            held.pieces as f64 + 1.0,
+            self.flag + after,
+        )
+    }
 }
 
 /// An exchange that follows the kernel's groups.
 #[derive(Clone, Debug)]
 pub(super) struct Paced {
     pub exchange: Exchange,
-    /// Starting a copy \[s\].
+    /// Starting a copy, and handing over to the next in a lane \[s\].
     pub start: f64,
+    pub lane: f64,
     /// A rank's part of all tiles.
     pub part: f64,
 }
@@ -70,7 +110,8 @@ impl Paced {
     #[inline]
     fn seconds(&self, Kernel([_, shard, _, tiles, wave, _]): &Kernel) -> f64 {
         let group = tiles * self.part;
-        self.exchange.paced(*shard, self.start, group, *wave)
+        let starts = (self.start, self.lane);
+        self.exchange.paced(*shard, starts, group, *wave)
     }
 
     /// It takes no less, and what comes before it with it no less than the other without that.
@@ -88,7 +129,14 @@ impl Fusion {
             steps: frame.steps,
             chains,
             paced: None,
+            gathered: None,
         }
+    }
+
+    #[must_use]
+    pub(super) fn gathered(mut self, gathered: Gathered) -> Self {
+        self.gathered = Some(gathered);
+        self
     }
 
     #[must_use]
@@ -101,9 +149,12 @@ impl Fusion {
     pub fn form<P: Pipeline>(&self, kernel: &Kernel) -> P {
         let Kernel(shape) = kernel;
         let chains = self.chains.iter();
-        let form = chains.fold(P::new(self.steps), |form, chain| {
+        let mut form = chains.fold(P::new(self.steps), |form, chain| {
             chain.add_to(form, shape, 0.0)
         });
+        if let Some(gathered) = &self.gathered {
+            form = gathered.add_to(form, kernel);
+        }
         let Some((paced, chains)) = &self.paced else {
             return form;
         };
@@ -118,6 +169,7 @@ pub(in crate::predict) struct Quick {
     pub steps: f64,
     envelope: Envelope,
     paced: Option<(Paced, Envelope)>,
+    gathered: Option<Gathered>,
 }
 
 impl Quick {
@@ -135,6 +187,7 @@ impl Quick {
             steps: fusion.steps,
             envelope: Envelope::new(lines),
             paced,
+            gathered: fusion.gathered.clone(),
         }
     }
 
@@ -144,11 +197,15 @@ impl Quick {
     pub fn seconds(&self, kernel: &Kernel, limit: f64) -> f64 {
         let Kernel(shape) = kernel;
         let least = self.envelope.at(shape, limit);
-        match &self.paced {
-            Some((paced, envelope)) if least < limit => {
+        if least >= limit {
+            return least;
+        }
+        match (&self.paced, &self.gathered) {
+            (Some((paced, envelope)), _) => {
                 let own = envelope.at(shape, f64::INFINITY);
                 greater(least, own + paced.seconds(kernel))
             }
+            (_, Some(gathered)) => greater(least, gathered.seconds(kernel)),
             _ => least,
         }
     }

@@ -4,7 +4,7 @@
 //! the fan-out curves of the links), in n − 1 steps; in pieces, the peers take turns. GEMM+RS has one group before the first copy,
 //! and the owner's sum after the last arrival; GEMM+AR then sends the sums to everyone.
 
-use super::fusion::{Frame, Fusion, Kernel, Paced, group, line};
+use super::fusion::{Frame, Fusion, Gathered, Kernel, Paced, group, line};
 use crate::operator::Kind;
 use crate::predict::chains::{Chain, Linear};
 use crate::predict::form::Pipeline;
@@ -26,15 +26,18 @@ pub(in crate::predict) fn new(site: &Site, net: &Network, setting: Setting) -> O
     let frame = Frame::new(site, copies, if gathers { copies } else { 2.0 * copies });
     let exchange = if gathers { gather } else { scatter };
     let all = line(&exchange.line(start, lane));
-    let [flag, leaves, first] = [
+    // The last copy is handed over before its signal.
+    let [flag, leaves, landed, first, signal] = [
         c.kernel_flag.get(),
+        site.flag_local(),
         c.stream_flag.get(),
         c.submit_kernel.get() + c.submit_copy.get(),
+        site.submits(0.0, 0.0, 1.0),
     ]
     .map(Linear::seconds);
     // The sums' way to everyone, and the owner's sum before it.
     let back = match site.kind {
-        Kind::GemmAr => leaves + line(&gather.line(start, lane)),
+        Kind::GemmAr => Linear::seconds(c.event.get()) + line(&gather.line(start, lane)),
         _ => Linear::ZERO,
     };
     let after = back + line(&site.sum_line());
@@ -55,6 +58,19 @@ pub(in crate::predict) fn new(site: &Site, net: &Network, setting: Setting) -> O
     }
     if gathers {
         frame.begin(&mut chains, Linear::ZERO);
+        let copied = line(&exchange.piece(start)) - signal;
+        for group in group(part * setting.part) {
+            frame.host(&mut chains, copied + flag + group);
+        }
+        let timed = exchange.timed(site.terms.graph_launch);
+        if let Some(arrivals) = timed.filter(|_| site.terms.launch) {
+            let gathered = Gathered {
+                arrivals: arrivals.clone(),
+                flag: c.kernel_flag.get(),
+                part: part * setting.part,
+            };
+            return Some(Fusion::new(&frame, chains).gathered(gathered));
+        }
         // The shard that holds the kernel up most with the groups from it on, or the last one with a
         // wave.
         let mut last = frame.steps;
@@ -65,7 +81,6 @@ pub(in crate::predict) fn new(site: &Site, net: &Network, setting: Setting) -> O
         }
         for group in group(part * setting.part) {
             chains.push(links(first, all, last, flag + group));
-            frame.host(&mut chains, Linear::seconds(start) + flag + group);
         }
         return Some(Fusion::new(&frame, chains));
     }
@@ -77,24 +92,27 @@ pub(in crate::predict) fn new(site: &Site, net: &Network, setting: Setting) -> O
             frame.start + wait + leaves,
             groups,
             frame.steps,
-            leaves + after,
+            landed + after,
         )
     });
-    // The sum is handed over after all copies and waits for each.
-    let sum = match site.submits_calls() {
-        true => site.submits(0.0, 1.0, copies),
-        false => 0.0,
-    };
-    frame.host(&mut chains, Linear::seconds(sum) + after);
+    // The sum is handed over after all copies and waits for each, and for the last one to land.
+    let sum = Linear::seconds(site.submits(0.0, 1.0, copies));
+    frame.host(&mut chains, sum + after);
+    frame.host(
+        &mut chains,
+        line(&exchange.piece(start)) - signal + landed + after,
+    );
     if site.kind == Kind::GemmAr {
-        // Scattered copies wait and signal, the sum waits for each and signals, copies of it wait; the
-        // last copy is on its way after all are handed over.
+        // Scattered copies wait and signal, the sum between waits for each and signals, copies of it wait;
+        // the last copy is on its way after all are handed over.
         let frame = Frame::new(site, 2.0 * copies, 4.0 * copies + 1.0);
-        frame.host(&mut chains, line(&gather.piece(start)));
+        let sum = Linear::seconds(c.submit_kernel.get());
+        frame.host(&mut chains, sum + line(&gather.piece(start)));
     }
     let pace = Paced {
         exchange: exchange.clone(),
         start,
+        lane,
         part,
     };
     Some(Fusion::new(&frame, chains).paced(pace, paced.to_vec()))

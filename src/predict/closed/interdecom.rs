@@ -16,9 +16,9 @@
 
 use crate::operator::Kind;
 use crate::predict::Decomposition;
+use crate::predict::collective::Collective;
 use crate::predict::form::{Pipeline, greater};
 use crate::predict::model::{Model, Setting};
-use crate::predict::site::Collective;
 
 pub(in crate::predict) fn form<P: Pipeline>(model: &Model<'_>, setting: Setting) -> Option<P> {
     let d = f64::from(setting.d);
@@ -70,6 +70,8 @@ pub(in crate::predict) fn form<P: Pipeline>(model: &Model<'_>, setting: Setting)
 pub(in crate::predict) struct Ends {
     fixed: f64,
     whole: f64,
+    /// What pieces take at least: each, and all of them for their bytes.
+    least: [f64; 2],
     /// From one piece's to the next.
     lane: f64,
 }
@@ -77,9 +79,16 @@ pub(in crate::predict) struct Ends {
 impl Ends {
     #[inline(always)]
     pub fn new(model: &Model<'_>, setting: Setting) -> Option<Self> {
+        let message = model.case.message;
+        let fixed = exchange(model, setting, 0.0)?.seconds;
+        let whole = exchange(model, setting, message)?.seconds;
         Some(Self {
-            fixed: exchange(model, setting, 0.0)?.seconds,
-            whole: exchange(model, setting, model.case.message)?.seconds,
+            fixed,
+            whole,
+            least: match setting.direct {
+                true => [fixed, whole - fixed],
+                false => model.site.least_library(message)?,
+            },
             lane: match setting.direct {
                 true => 0.0,
                 false => model.site.costs.lane.get(),
@@ -126,10 +135,10 @@ impl Bound {
         let least = model.least();
         let gemm = least.arithmetic;
         let margin = setting.margin && !setting.direct && site.terms.gemm_curve;
-        let Ends { fixed, whole, lane } = *ends;
+        let ([fixed, bytes], lane) = (ends.least, ends.lane);
         Self {
             fixed,
-            bytes: whole - fixed,
+            bytes,
             gemm,
             beside: if margin { gemm * site.beside } else { gemm },
             weights: least.weights,

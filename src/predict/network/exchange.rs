@@ -17,6 +17,8 @@
 use super::Edge;
 use super::share::{Flow, Sharing};
 use super::table::{Axis, Table};
+use super::timed::{Arrivals, Calls};
+use crate::device::Costs;
 use crate::predict::form::greater;
 use crate::topology::route::Router;
 
@@ -38,6 +40,8 @@ pub(in crate::predict) struct Exchange {
     /// its engine and itself; arrival on the slowest rank [s/byte]); only those that no earlier one's
     /// arrival exceeds.
     arrivals: Vec<(f64, f64, f64)>,
+    /// Groups of a GEMM that leave: n − 1.
+    groups: f64,
     /// Transfers that a rank starts one after another on one engine.
     rounds: f64,
     /// Whether they are of one lane, which hands over from one to the next.
@@ -53,6 +57,8 @@ pub(in crate::predict) struct Exchange {
     waves: Table,
     /// The slowest transfer alone \[s/byte\].
     alone: f64,
+    /// Call by call, as streams and as a graph; not where a way has stops.
+    timed: Option<[Arrivals; 2]>,
 }
 
 /// What is exchanged.
@@ -62,6 +68,8 @@ pub(super) struct Of {
     pub onward: bool,
     /// Whether a GEMM may pace it.
     pub paced: bool,
+    /// Whether it is performed call by call, too.
+    pub timed: bool,
     /// Pieces of a shard.
     pub pieces: u32,
 }
@@ -91,6 +99,7 @@ impl Exchange {
         let engines = gpus.iter().map(|gpu| sharing.engines(*gpu)).min();
         let engines = engines.unwrap_or(1).clamp(1, n as u32 - 1) as usize;
         let mut exchange = Self {
+            groups: (n - 1) as f64,
             rounds: (((n - 1) * pieces) as f64 / engines as f64).ceil(),
             one_lane: engines == n - 1,
             part: 1.0 / pieces as f64,
@@ -122,6 +131,15 @@ impl Exchange {
             slowest = slowest.max(alone(flow, sharing));
         }
         exchange.alone = slowest;
+        if of.timed && !flows.iter().flatten().any(Flow::stops) {
+            let digits = if n > MANY { 0 } else { 2 };
+            let mut timed = |calls: fn(&Costs) -> Calls| {
+                let calls: Vec<Calls> = gpus.iter().map(|gpu| calls(sharing.costs(*gpu))).collect();
+                let calls = (calls.as_slice(), digits);
+                Arrivals::new(sharing, &flows, (engines, pieces), calls, &landed)
+            };
+            exchange.timed = Some([timed(Calls::of), timed(Calls::in_graph)]);
+        }
         if !of.paced {
             return Ok(exchange);
         }
@@ -146,6 +164,11 @@ impl Exchange {
     /// Whether it was worked out.
     pub fn known(&self) -> bool {
         self.rounds > 0.0
+    }
+
+    /// Arrivals call by call, handed over one by one or as a graph.
+    pub fn timed(&self, graph: bool) -> Option<&Arrivals> {
+        self.timed.as_ref().map(|timed| &timed[usize::from(graph)])
     }
 
     /// When the last of shards of `bytes` is there, each in one piece, `start` being what starting a
@@ -190,13 +213,16 @@ impl Exchange {
     /// From the GEMM's n − 1st group to the last arrival, when a group takes `group` seconds, one
     /// wave of tiles `wave`, and every group is a shard of `bytes` that leaves for its owner \[s\].
     #[inline]
-    pub fn paced(&self, bytes: f64, start: f64, group: f64, wave: f64) -> f64 {
+    pub fn paced(&self, bytes: f64, (start, lane): (f64, f64), group: f64, wave: f64) -> f64 {
         let rest = (self.waves).at(wave / group, group / (bytes * self.alone));
-        // Copies started while others flow are hidden; a pile of them is started in rounds.
-        let one = start + self.latency;
-        let group = group * self.part;
-        let rounds = greater(self.rounds * one - (self.rounds - 1.0) * group, one);
-        rounds + rest * bytes
+        // What starts add: a pile is worked off in rounds from the first release on, which comes that much
+        // before the last; copies that are released apart hide all starts but the last.
+        let released = greater(self.groups * group - greater(wave, group * self.part), 0.0);
+        let flow = bytes * self.last;
+        let (all, last) = (flow - released, flow / self.rounds);
+        let starts = self.starts(self.rounds, start, lane);
+        let started = greater(all + starts, last + start + self.latency);
+        started - greater(all, last) + rest * bytes
     }
 
     /// It takes no less over the bytes of a shard: whatever the pace, and together with the groups before.

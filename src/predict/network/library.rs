@@ -24,8 +24,9 @@ pub(in crate::predict) struct Library {
     pub steps: f64,
     /// Latency of a step \[s\].
     pub latency: f64,
-    /// Seconds per byte that a member sends.
-    pub per_byte: f64,
+    /// Seconds per byte that a member sends: over links, and at least, by memory and its SMs.
+    pub links_per_byte: f64,
+    pub least_per_byte: f64,
     /// Bytes read and written in a GPU's memory per byte sent.
     pub accesses: f64,
     /// Bytes that a member sends per byte of the message (nccl-tests' size).
@@ -63,11 +64,12 @@ impl Library {
             }
         }
         let device = topology.device(gpus[0]);
-        let mut per_byte = accesses / device.hbm.get();
+        let mut least_per_byte = accesses / device.hbm.get();
         if device.library.sms > 0 {
             let rate = f64::from(device.library.sms) * device.sm_copy.get();
-            per_byte = per_byte.max(1.0 / rate);
+            least_per_byte = least_per_byte.max(1.0 / rate);
         }
+        let mut per_byte = 0f64;
         for (link, (load, flows)) in &uses {
             let flows = if contention { *flows } else { 1 };
             per_byte = per_byte.max(load / topology.capacity(*link, flows));
@@ -82,7 +84,8 @@ impl Library {
         Ok(Self {
             steps,
             latency,
-            per_byte,
+            links_per_byte: per_byte,
+            least_per_byte,
             accesses,
             sent: steps / n as f64,
         })

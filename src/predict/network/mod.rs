@@ -11,11 +11,13 @@ mod exchange;
 mod library;
 mod share;
 mod table;
+mod timed;
 
 use exchange::{Of, PIECES};
 
 pub(super) use exchange::Exchange;
 pub(super) use library::Library;
+pub(super) use timed::{Arrivals, HeldUp};
 
 use share::{Flow, Sharing};
 
@@ -180,6 +182,7 @@ impl Network {
             let of = Of {
                 onward,
                 paced,
+                timed: !onward && contention,
                 pieces,
             };
             Exchange::new(&mut sharing, &mut router, placement, of)
@@ -209,12 +212,16 @@ impl Network {
 
     /// A library collective; `None` for an all-to-all of too many ranks.
     pub fn library(&self, kind: CollectiveKind) -> Option<&Library> {
-        let place = match kind {
-            CollectiveKind::AllGather => 0,
-            CollectiveKind::ReduceScatter => 1,
-            CollectiveKind::AllReduce => 2,
-            CollectiveKind::AllToAll => 3,
-        };
-        self.library[place].as_ref()
+        self.library[place(kind)].as_ref()
+    }
+}
+
+/// The place of a kind of collective among [`crate::device::COLLECTIVES`].
+pub(super) const fn place(kind: CollectiveKind) -> usize {
+    match kind {
+        CollectiveKind::AllGather => 0,
+        CollectiveKind::ReduceScatter => 1,
+        CollectiveKind::AllReduce => 2,
+        CollectiveKind::AllToAll => 3,
     }
 }

@@ -5,6 +5,7 @@
 //! rising. Capacities are those under the number of transfers on the link.
 
 use super::Edge;
+use crate::device::Costs;
 use crate::topology::Topology;
 use crate::topology::route::Router;
 
@@ -59,6 +60,11 @@ impl<'t> Sharing<'t> {
     /// Copy engines that GPU `gpu` has for peers.
     pub fn engines(&self, gpu: u32) -> u32 {
         self.topology.device(gpu).engines.peer
+    }
+
+    /// What handing over costs GPU `gpu`.
+    pub fn costs(&self, gpu: u32) -> &Costs {
+        &self.topology.device(gpu).costs
     }
 
     /// The transfer from one GPU to another by copy engine.
@@ -174,6 +180,16 @@ impl<'t> Sharing<'t> {
 }
 
 impl Flow {
+    /// Latency of the way \[s\].
+    pub fn latency(&self) -> f64 {
+        self.latency
+    }
+
+    /// Whether it stops on its way.
+    pub fn stops(&self) -> bool {
+        self.staged.is_some()
+    }
+
     /// The transfer at a rate: a stop on the way is passed in chunks, each started anew.
     pub fn at(&self, rate: f64) -> Edge {
         let mut edge = Edge {

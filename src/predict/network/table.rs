@@ -30,14 +30,14 @@ impl Axis {
         }
     }
 
-    fn numbers(&self) -> impl Iterator<Item = f64> {
+    pub fn numbers(&self) -> impl Iterator<Item = f64> {
         let places = self.offset..=self.offset + self.last as u64;
         places.map(|place| f64::from_bits(place << self.below))
     }
 
     /// The place of a number, and how far it is on the way to the next.
     #[inline]
-    fn place(&self, x: f64) -> (usize, f64) {
+    pub fn place(&self, x: f64) -> (usize, f64) {
         let bits = greater(x, self.first).to_bits();
         let place = ((bits >> self.below) - self.offset) as usize;
         // Within a doubling, what is left of the digits is the share of the step.
