@@ -277,6 +277,8 @@ pub(super) fn micros(value: Option<f64>) -> String {
 
 /// Cells as a line of CSV, its end included.
 pub(super) fn line<'c>(cells: impl IntoIterator<Item = &'c str>) -> String {
+    // Spaces round a cell are not read; without them what is read is written with the same bytes.
+    let trimmed = |cell: &'c str| cell.trim();
     let quoted = |cell: &str| match cell.contains([',', '"', '\n', '\r']) {
         // A row is a line, so that a torn one can be told.
         true => format!(
@@ -285,6 +287,6 @@ pub(super) fn line<'c>(cells: impl IntoIterator<Item = &'c str>) -> String {
         ),
         false => cell.to_owned(),
     };
-    let cells: Vec<String> = cells.into_iter().map(quoted).collect();
+    let cells: Vec<String> = cells.into_iter().map(trimmed).map(quoted).collect();
     cells.join(",") + "\n"
 }

@@ -11,6 +11,7 @@ use std::path::{Path, PathBuf};
 
 use super::Measured;
 use crate::experiment::Measure;
+use crate::input::decode;
 use crate::validate::TableError;
 use crate::validate::cases::Planned;
 use crate::validate::{table, tasks};
@@ -34,12 +35,25 @@ pub enum StoreError {
         "`{path}` {what}\n  help: name another file with `--rows`, or give `--fresh` to start over"
     )]
     Changed { path: String, what: String },
+    /// Tasks of a group without rows lie before those of groups that are kept.
+    #[error(
+        "line {line} of `{path}` is the first of `{group}`, whose rows are gone, and tasks that are kept follow\n  help: remove the tasks of this group, too, and run the same command again"
+    )]
+    Orphaned {
+        path: String,
+        line: usize,
+        group: String,
+    },
     /// Writing failed on the way.
     #[error(
         "cannot write `{path}`: {reason}\n  help: the groups written so far are kept; make room and run the same command again"
     )]
     Write { path: String, reason: String },
 }
+
+/// Largest table that is read \[bytes\].
+const LARGEST: u64 = 256 << 20;
+const EDITED: &str = "has been edited: its lines are not as Duet writes them, so none can be added";
 
 /// The tables of a run, locked; a process that dies lets go of them.
 #[derive(Debug)]
@@ -102,12 +116,13 @@ impl Store {
             rows.set_len(0).map_err(fail(path))?;
             tasks.set_len(0).map_err(fail(&beside))?;
         }
-        let text = text(&mut rows).map_err(fail(path))?;
-        let (length, done) = whole(path, &text, groups, measure)?;
+        // Both are read before one is cut.
+        let held = bytes(&mut rows).map_err(fail(path))?;
+        let (length, done) = whole(path, &held, groups, measure)?;
+        let held = bytes(&mut tasks).map_err(fail(&beside))?;
+        let known = known(&beside, &held, &done)?;
         cut(&mut rows, length, &table::header()).map_err(fail(path))?;
-        let text = self::text(&mut tasks).map_err(fail(&beside))?;
-        let length = known(&text, &done);
-        cut(&mut tasks, length, &tasks::header()).map_err(fail(&beside))?;
+        cut(&mut tasks, known, &tasks::header()).map_err(fail(&beside))?;
         Ok(Self {
             path: path.to_owned(),
             rows,
@@ -143,12 +158,23 @@ impl Store {
     }
 }
 
-/// All of a file; what is not UTF-8 becomes a mark that no table has.
-fn text(file: &mut File) -> io::Result<String> {
+/// All of a file.
+fn bytes(file: &mut File) -> io::Result<Vec<u8>> {
     let mut bytes = Vec::new();
     file.seek(SeekFrom::Start(0))?;
-    file.read_to_end(&mut bytes)?;
-    Ok(String::from_utf8_lossy(&bytes).into_owned())
+    // Counts what is read: a device has no size.
+    file.take(LARGEST + 1).read_to_end(&mut bytes)?;
+    match bytes.len() as u64 > LARGEST {
+        true => Err(io::ErrorKind::FileTooLarge.into()),
+        false => Ok(bytes),
+    }
+}
+
+/// The lines that are whole: one is written whole or torn, and a torn one has no end.
+fn lines<'b>(path: &Path, bytes: &'b [u8]) -> Result<&'b str, TableError> {
+    let end = bytes.iter().rposition(|byte| *byte == b'\n');
+    let whole = &bytes[..end.map_or(0, |end| end + 1)];
+    decode(&path.display().to_string(), whole).map_err(TableError::Invalid)
 }
 
 /// Cuts a file to its first `length` bytes, or to `header` where nothing is kept.
@@ -165,24 +191,31 @@ fn cut(file: &mut File, length: usize, header: &str) -> io::Result<()> {
 /// How many bytes of a table hold whole groups, and which; 0 where not even the header is whole.
 fn whole(
     path: &Path,
-    text: &str,
+    bytes: &[u8],
     groups: &[Planned],
     measure: &Measure,
 ) -> Result<(usize, BTreeSet<String>), StoreError> {
     let mut done = BTreeSet::new();
     let header = table::header();
-    if header.starts_with(text) && text.len() < header.len() {
+    if is_torn(bytes, &header) {
         return Ok((0, done));
     }
-    // A line is written whole or torn, and a torn one has no end.
-    let lines = text.rfind('\n').map_or("", |end| &text[..=end]);
+    let lines = lines(path, bytes)?;
     let rows = table::parse(&path.display().to_string(), lines)?;
     let changed = |what: String| StoreError::Changed {
         path: path.display().to_string(),
         what,
     };
+    // Where a group ends is counted in bytes as they are written.
+    let written = rows.iter().map(table::Row::line);
+    if std::iter::once(header.clone())
+        .chain(written)
+        .collect::<String>()
+        != lines
+    {
+        return Err(changed(EDITED.to_owned()));
+    }
     let mut length = header.len();
-    let mut ends = lines.split_inclusive('\n').skip(1).map(str::len);
     let mut rest = rows.as_slice();
     while let Some(first) = rest.first() {
         let name = first.case.group.to_string();
@@ -210,25 +243,52 @@ fn whole(
         if here < planned.rows() {
             break;
         }
-        length += ends.by_ref().take(here).sum::<usize>();
+        let group = rest.iter().take(here);
+        length += group.map(|row| row.line().len()).sum::<usize>();
         done.insert(name);
         rest = &rest[here..];
     }
     Ok((length, done))
 }
 
-/// How many bytes of a table of tasks belong to groups that are whole.
-fn known(text: &str, done: &BTreeSet<String>) -> usize {
+/// Whether not even the header is whole.
+fn is_torn(bytes: &[u8], header: &str) -> bool {
+    header.as_bytes().starts_with(bytes) && bytes.len() < header.len()
+}
+
+/// How many bytes of a table of tasks belong to groups that are whole; 0 where not even the header is
+/// whole.
+fn known(path: &Path, bytes: &[u8], done: &BTreeSet<String>) -> Result<usize, StoreError> {
     let header = tasks::header();
-    if !text.starts_with(&header) {
-        return 0;
+    if is_torn(bytes, &header) {
+        return Ok(0);
     }
-    let of_done = |line: &&str| {
-        // A case without its strategy is its group; a case with commas is quoted.
-        let case = line.trim_start_matches('"');
-        let group = case.match_indices('/').nth(5).map(|(end, _)| &case[..end]);
-        line.ends_with('\n') && group.is_some_and(|group| done.contains(group))
+    let lines = lines(path, bytes)?;
+    let Some(rest) = lines.strip_prefix(&header) else {
+        return Err(StoreError::Changed {
+            path: path.display().to_string(),
+            what: match lines.starts_with(header.trim_end()) {
+                true => EDITED.to_owned(),
+                false => "is no table of tasks, and those measured go there".to_owned(),
+            },
+        });
     };
-    let lines = text[header.len()..].split_inclusive('\n');
-    header.len() + lines.take_while(of_done).map(str::len).sum::<usize>()
+    // A case without its strategy is its group; a case with commas is quoted.
+    fn group(line: &str) -> &str {
+        let case = line.trim_start_matches('"');
+        let end = case.match_indices('/').nth(5);
+        end.map_or(case, |(end, _)| &case[..end])
+    }
+    let is_done = |line: &&str| done.contains(group(line));
+    let kept: Vec<&str> = rest.split_inclusive('\n').take_while(is_done).collect();
+    let length = header.len() + kept.iter().map(|line| line.len()).sum::<usize>();
+    let gone = &lines[length..];
+    match gone.split_inclusive('\n').any(|line| is_done(&line)) {
+        false => Ok(length),
+        true => Err(StoreError::Orphaned {
+            path: path.display().to_string(),
+            line: kept.len() + 2,
+            group: group(gone.lines().next().unwrap_or_default()).to_owned(),
+        }),
+    }
 }

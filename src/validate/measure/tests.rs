@@ -309,6 +309,73 @@ fn a_table_of_something_else_is_refused() {
 }
 
 #[test]
+fn an_edited_table_is_refused_and_keeps_every_byte() {
+    let folder = tempfile::tempdir().unwrap();
+    let (experiment, groups) = experiment();
+    let path = folder.path().join("a.csv");
+    let beside = store::tasks_beside(&path);
+    go(&path, None);
+    let rows = fs::read_to_string(&path).unwrap();
+    let tasks = fs::read_to_string(&beside).unwrap();
+    let refused = |rows: &[u8], tasks: &[u8]| {
+        fs::write(&path, rows).unwrap();
+        fs::write(&beside, tasks).unwrap();
+        let error = open(&path, &groups, &experiment.measure).unwrap_err();
+        assert_eq!(fs::read(&path).unwrap(), rows);
+        assert_eq!(fs::read(&beside).unwrap(), tasks);
+        error.to_string()
+    };
+    // As spreadsheets and editors leave them: line ends, a mark in front, blank lines.
+    let crlf = |text: &str| text.replace('\n', "\r\n").into_bytes();
+    let marked = format!("\u{feff}{rows}");
+    let spaced = rows.replacen('\n', "\n\n", 3);
+    for edited in [&crlf(&rows)[..], marked.as_bytes(), spaced.as_bytes()] {
+        let said = refused(edited, tasks.as_bytes());
+        assert!(said.contains("a.csv` has been edited"), "{said}");
+        assert!(said.contains("help: name another file with `--rows`"));
+    }
+    let said = refused(rows.as_bytes(), &crlf(&tasks));
+    assert!(said.contains("a-tasks.csv` has been edited"), "{said}");
+    let said = refused(rows.as_bytes(), b"notes of mine\n");
+    assert!(said.contains("a-tasks.csv` is no table of tasks"), "{said}");
+    let mut broken = rows.clone().into_bytes();
+    broken[rows.find("fake").unwrap()] = 0xff;
+    let said = refused(&broken, tasks.as_bytes());
+    assert!(said.contains("byte 0xff at offset"), "{said}");
+}
+
+/// Who removes the rows of a group to measure it again must not lose the tasks behind it.
+#[test]
+fn tasks_behind_those_of_a_group_that_is_gone_are_kept() {
+    let folder = tempfile::tempdir().unwrap();
+    let (experiment, groups) = experiment();
+    let path = folder.path().join("a.csv");
+    let beside = store::tasks_beside(&path);
+    go(&path, None);
+    let tasks = fs::read_to_string(&beside).unwrap();
+    let gone = group_of(tasks.lines().nth(1).unwrap()).to_owned();
+    let without = |text: &str| -> String {
+        let kept = text.split_inclusive('\n');
+        kept.filter(|line| group_of(line) != gone).collect()
+    };
+    let rows = without(&fs::read_to_string(&path).unwrap());
+    fs::write(&path, &rows).unwrap();
+    let error = open(&path, &groups, &experiment.measure).unwrap_err();
+    let said = error.to_string();
+    assert!(
+        said.contains(&format!(
+            "line 2 of `{}` is the first of `{gone}`",
+            beside.display()
+        )),
+        "{said}"
+    );
+    assert_eq!(fs::read_to_string(&beside).unwrap(), tasks);
+    fs::write(&beside, without(&tasks)).unwrap();
+    let (finished, performed) = go(&path, None);
+    assert_eq!((finished.kept, performed), (7, vec![gone]));
+}
+
+#[test]
 fn estimates_grow_with_rounds_and_name_what_is_skipped() {
     let (experiment, groups) = experiment();
     let topology = |planned: &Planned| &experiment.machines[planned.machine as usize].topology;

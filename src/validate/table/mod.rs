@@ -72,7 +72,7 @@ const FORMAT: Format = Format {
     what: "a table of measured times",
     columns: &COLUMNS,
     optional: &[],
-    remedy: "`duet validate` writes such tables: remove the row and measure it again",
+    remedy: "`duet validate` writes such tables: remove all rows of its group and measure them again",
 };
 
 /// How far a median may be from that of its samples, both rounded to 0.01 us \[s\].
