@@ -1,5 +1,6 @@
 //! One mistake in a text, and the rendering of several: `file:line:column`, the line, a caret.
 
+use std::borrow::Cow;
 use std::ops::Range;
 
 use annotate_snippets::{AnnotationKind, Level, Renderer, Snippet};
@@ -9,6 +10,9 @@ pub type Span = Range<usize>;
 
 /// How many mistakes are kept; the rest is only counted.
 const LIMIT: usize = 10;
+
+/// Most characters of a message, which may quote a cell of any length.
+const LONGEST: usize = 300;
 
 /// A mistake: where, what is wrong, what is expected there, how to put it right.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -111,12 +115,24 @@ fn render_one(diagnostic: &Diagnostic, file: &str, text: &str) -> String {
                 .label(diagnostic.label.as_str()),
         );
     let mut group = Level::ERROR
-        .primary_title(diagnostic.message.as_str())
+        .primary_title(clipped(&diagnostic.message))
         .element(snippet);
     if !diagnostic.help.is_empty() {
         group = group.element(Level::HELP.message(diagnostic.help.as_str()));
     }
     Renderer::plain().render(&[group])
+}
+
+/// A message, the middle left out where it is too long.
+fn clipped(message: &str) -> Cow<'_, str> {
+    let count = message.chars().count();
+    if count <= LONGEST {
+        return Cow::Borrowed(message);
+    }
+    let mut ends: String = message.chars().take(LONGEST / 2).collect();
+    ends += " ... ";
+    ends.extend(message.chars().skip(count - LONGEST / 3));
+    Cow::Owned(ends)
 }
 
 /// A line of the text and a span within it.
@@ -234,6 +250,16 @@ mod tests {
                 .render("f", "0123456789abcdef")
                 .ends_with("... and 3 more: put these right first")
         );
+    }
+
+    #[test]
+    fn a_message_of_any_length_is_shown_by_its_ends() {
+        let mut found = Diagnostics::default();
+        let message = format!("`{}é` is no case", "x".repeat(100_000));
+        found.push(Diagnostic::new(0..1, message, "here"));
+        let text = found.render("f", "x");
+        assert!(text.len() < 500, "{}", text.len());
+        assert!(text.contains("xx ... xx") && text.contains("xé` is no case"));
     }
 
     #[test]

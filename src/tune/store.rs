@@ -6,8 +6,12 @@ use std::path::{Path, PathBuf};
 
 use serde_json::{Value, json};
 
+use crate::input::read_file;
+
 /// Of every line.
 const SCHEMA: &str = "duet-tune-1";
+/// Largest file that is read \[bytes\].
+const LARGEST: u64 = 64 << 20;
 
 /// One setting that was performed, or was to be.
 #[derive(Clone, Debug, PartialEq)]
@@ -160,7 +164,12 @@ impl Store {
             path: shown(),
             error,
         };
-        let text = match std::fs::read_to_string(path) {
+        let read = read_file(path, LARGEST).and_then(|bytes| {
+            String::from_utf8(bytes).map_err(|_| {
+                std::io::Error::new(std::io::ErrorKind::InvalidData, "it is not UTF-8 text")
+            })
+        });
+        let text = match read {
             Ok(text) if !fresh => text,
             Ok(_) => String::new(),
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => String::new(),
@@ -184,7 +193,9 @@ impl Store {
             .collect::<Result<Vec<_>, _>>()?;
         let changed = fresh || whole.len() < text.len();
         if changed && path.exists() {
-            std::fs::write(path, whole).map_err(write)?;
+            // Cut, not written anew: a full disk would leave nothing.
+            let file = OpenOptions::new().write(true).open(path).map_err(write)?;
+            file.set_len(whole.len() as u64).map_err(write)?;
         }
         Ok(Self {
             path: path.to_owned(),

@@ -138,6 +138,11 @@ fn what_is_kept_is_read_again_and_a_torn_line_is_not() {
     assert!(other(|t| t.rounds = 6));
     let left = std::fs::read_to_string(&path).unwrap();
     assert_eq!(left.lines().count(), 1);
+    #[cfg(unix)]
+    {
+        let error = Store::open(std::path::Path::new("/dev/zero"), false).unwrap_err();
+        assert!(error.to_string().contains("larger than 64 MiB"), "{error}");
+    }
     std::fs::write(&path, "{}\n").unwrap();
     let error = Store::open(&path, false).unwrap_err().to_string();
     assert!(error.starts_with("line 1 of `"), "{error}");

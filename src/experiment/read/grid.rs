@@ -1,5 +1,7 @@
 //! One entry of `grids`, read but not yet multiplied out.
 
+use std::collections::HashSet;
+
 use super::machines::Machines;
 use super::operator::{self, OperatorDraft};
 use super::places::Places;
@@ -130,14 +132,15 @@ pub(super) fn read<'n>(
 /// Words, one or a list of them, each once.
 fn distinct<'n>(key: &str, node: &'n Node, found: &mut Diagnostics) -> Vec<(&'n Node, &'n str)> {
     let mut words: Vec<(&'n Node, &'n str)> = Vec::new();
+    // A list may have as many words as there may be cases.
+    let mut known = HashSet::new();
     for node in some(key, node, found) {
         let Some(word) = node.word(key, found) else {
             continue;
         };
-        if words.iter().any(|(_, known)| *known == word) {
-            found.push(twice(key, word, node));
-        } else {
-            words.push((node, word));
+        match known.insert(word) {
+            true => words.push((node, word)),
+            false => found.push(twice(key, word, node)),
         }
     }
     words
@@ -189,6 +192,7 @@ fn axes_of<'n>(node: &'n Node, found: &mut Diagnostics) -> Vec<AxisDraft<'n>> {
             );
         }
         let mut values = Vec::new();
+        let mut known = HashSet::new();
         for (node, word) in distinct(name, list, found) {
             match product::whole(word) {
                 Err(words) => found.push(Diagnostic::from_words(
@@ -196,8 +200,8 @@ fn axes_of<'n>(node: &'n Node, found: &mut Diagnostics) -> Vec<AxisDraft<'n>> {
                     format!("a value of axis `{name}`"),
                     &words,
                 )),
-                Ok(value) if values.contains(&value) => found.push(twice(name, word, node)),
-                Ok(value) => values.push(value),
+                Ok(value) if known.insert(value) => values.push(value),
+                Ok(_) => found.push(twice(name, word, node)),
             }
         }
         axes.push(AxisDraft {
