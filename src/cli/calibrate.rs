@@ -12,9 +12,10 @@ use std::time::{Duration, Instant};
 
 use clap::Args;
 
+use super::apart::Files;
 use super::error::Failure;
 use super::gpu::{Watchdog, enter};
-use super::output::{OutputArgs, folder_of, write_file};
+use super::output::{OutputArgs, folder_of, tell, write_file};
 use crate::calibrate::machine::book::Book;
 use crate::calibrate::machine::doubts;
 use crate::calibrate::machine::file::{Machine, text};
@@ -109,6 +110,17 @@ fn section(name: &str) -> Result<String, String> {
 }
 
 pub fn run(args: &CalibrateArgs) -> Result<(), Failure> {
+    // A calibration may be fitted anew in its place; its samples and all else are not overwritten.
+    Files::default()
+        .writes("--out", args.output.out.as_ref())
+        .reads(args.refit.as_ref().and(args.raw.as_ref()))
+        .reads(&args.choices)
+        .reads(&args.other)
+        .reads(&args.gemms)
+        .reads(&args.shapes)
+        .reads(&args.doubts)
+        .reads(args.compare.iter().flatten())
+        .apart()?;
     if let (Some(old), Some(raw)) = (&args.refit, &args.raw) {
         return refit(args, old, raw);
     }
@@ -169,6 +181,12 @@ fn measure(args: &CalibrateArgs, out: &Path) -> Result<(), Failure> {
     for file in [out, &raw] {
         folder_of(file)?;
     }
+    Files::default()
+        .writes("--out", Some(&out))
+        .writes("--raw", Some(&raw))
+        .reads(&args.gemms)
+        .reads(&args.shapes)
+        .apart()?;
     let active = enter()?;
     let watchdog = Watchdog::new("starting the driver", STEP_LIMIT);
     let session = Session::open(active, args.gpus)?;
@@ -204,7 +222,12 @@ fn measure(args: &CalibrateArgs, out: &Path) -> Result<(), Failure> {
         &book,
         &options,
         |section, budget| {
-            eprintln!("{:5.1} s  {}: {}", since(), section.name, section.about);
+            tell(&format!(
+                "{:5.1} s  {}: {}",
+                since(),
+                section.name,
+                section.about
+            ));
             // A section looks at the time between measurements, each of which has a limit.
             watchdog.step(format!("section `{}`", section.name), budget + STEP_LIMIT);
         },
@@ -213,9 +236,9 @@ fn measure(args: &CalibrateArgs, out: &Path) -> Result<(), Failure> {
             written = save(&machine, &base, &book, out);
         },
     );
-    eprintln!("{:5.1} s  done", since());
+    tell(&format!("{:5.1} s  done", since()));
     for note in book.notes().into_iter().chain(written?) {
-        eprintln!("note: {note}");
+        tell(&format!("note: {note}"));
     }
     if let Some(error) = book.failed() {
         return Err(Failure::Internal(format!(

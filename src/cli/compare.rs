@@ -2,6 +2,7 @@
 
 use clap::Args;
 
+use super::apart::Files;
 use super::args::{Launch, MachinesArgs, OperatorArgs, PathArgs, RunArgs};
 use super::error::Failure;
 use super::evaluate::{self, Judge};
@@ -37,6 +38,11 @@ pub struct CompareArgs {
 }
 
 pub fn run(args: &CompareArgs) -> Result<(), Failure> {
+    Files::default()
+        .writes("--out", args.output.out.as_ref())
+        .reads(&args.machine.topology)
+        .reads(&args.model.params)
+        .apart()?;
     let parameters = args.model.load()?;
     let machines = args
         .machine

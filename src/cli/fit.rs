@@ -5,6 +5,7 @@ use std::path::PathBuf;
 
 use clap::Args;
 
+use super::apart::Files;
 use super::args::Launch;
 use super::error::Failure;
 use super::output::{ColorChoice, Format, OutputArgs, write_file};
@@ -85,6 +86,11 @@ fn confidence(text: &str) -> Result<f64, String> {
 }
 
 pub fn run(args: &FitArgs) -> Result<(), Failure> {
+    Files::default()
+        .writes("--out", args.out.as_ref())
+        .reads([&args.file])
+        .reads(&args.topology)
+        .apart()?;
     let wrong = |error| Failure::input(&error);
     let mut table = table::read(&args.file).map_err(wrong)?;
     if let Some(launch) = args.launch {

@@ -3,6 +3,7 @@
 //! One file per subcommand; each has an `Args` struct and a `run` function that returns a
 //! `Failure` instead of exiting.
 
+mod apart;
 mod args;
 mod calibrate;
 mod compare;
@@ -98,7 +99,7 @@ pub fn main() -> ExitCode {
         Ok(()) => ExitCode::SUCCESS,
         Err(failure) => {
             if !matches!(failure, Failure::Closed) {
-                eprintln!("{failure}");
+                output::tell(&failure.to_string());
             }
             failure.code()
         }

@@ -137,6 +137,12 @@ pub fn print(bytes: &[u8]) -> Result<(), Failure> {
         })
 }
 
+/// Writes a line to standard error, for people to read beside the result; a reader that has gone is
+/// nobody's error.
+pub fn tell(line: &str) {
+    let _ = writeln!(std::io::stderr().lock(), "{line}");
+}
+
 /// The text of a file of at most `most` bytes.
 ///
 /// # Errors
@@ -192,13 +198,16 @@ pub fn write_file(path: &Path, bytes: &[u8]) -> Result<(), Failure> {
     if path.exists() && !path.is_file() {
         return std::fs::write(path, bytes).map_err(fail);
     }
-    let folder = match path.parent() {
+    // What a link names is written, not the link's place.
+    let named = path.canonicalize();
+    let target = named.as_deref().unwrap_or(path);
+    let folder = match target.parent() {
         Some(folder) if !folder.as_os_str().is_empty() => folder,
         _ => Path::new("."),
     };
     let mut file = temporary(folder).map_err(fail)?;
     file.write_all(bytes).map_err(fail)?;
-    file.persist(path).map_err(|error| fail(error.error))?;
+    file.persist(target).map_err(|error| fail(error.error))?;
     Ok(())
 }
 
@@ -214,6 +223,14 @@ mod tests {
         write_file(&path, b"2nd").unwrap();
         assert_eq!(std::fs::read(&path).unwrap(), b"2nd");
         assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 1);
+        #[cfg(unix)]
+        {
+            let link = folder.path().join("link");
+            std::os::unix::fs::symlink("out.json", &link).unwrap();
+            write_file(&link, b"third").unwrap();
+            assert!(link.is_symlink());
+            assert_eq!(std::fs::read(&path).unwrap(), b"third");
+        }
         let missing = folder.path().join("no/such/out.json");
         let error = write_file(&missing, b"").unwrap_err();
         assert!(error.to_string().contains("help: name a file in a folder"));

@@ -4,6 +4,7 @@ use std::path::PathBuf;
 
 use clap::Args;
 
+use super::apart::Files;
 use super::args::{Launch, MachineArgs, OperatorArgs, PathArgs};
 use super::error::Failure;
 use super::evaluate;
@@ -104,6 +105,11 @@ pub fn include(pick: Pick, choices: &mut Vec<Choice>) -> Result<(), Failure> {
 }
 
 pub fn run(args: &PredictArgs) -> Result<(), Failure> {
+    Files::default()
+        .writes("--out", args.output.out.as_ref())
+        .reads([&args.machine.topology])
+        .reads(&args.model.params)
+        .apart()?;
     let terms = Terms::parse(&args.terms).map_err(|error| {
         let known = NAMES.join(", ");
         Failure::Usage(format!(

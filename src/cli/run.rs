@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 
 use clap::{Args, ValueEnum};
 
+use super::apart::Files;
 use super::error::Failure;
 use super::output;
 use super::products::{self, Products};
@@ -82,6 +83,10 @@ pub fn run(args: &RunArgs) -> Result<(), Failure> {
                 .to_owned(),
         ));
     }
+    Files::default()
+        .writes("--report", args.report.as_ref())
+        .reads([&args.experiment])
+        .apart()?;
     let experiment = products::read(&args.experiment)?;
     if args.dry_run {
         return dry(&experiment, args.shard);

@@ -7,6 +7,7 @@
 use clap::Args;
 use rayon::prelude::*;
 
+use super::apart::Files;
 use super::args::{MachineArgs, OperatorArgs, PathArgs, RunArgs};
 use super::error::Failure;
 use super::evaluate::{self, Judge};
@@ -49,6 +50,10 @@ fn step(text: &str) -> Result<f64, String> {
 }
 
 pub fn run(args: &SensitivityArgs) -> Result<(), Failure> {
+    Files::default()
+        .writes("--out", args.output.out.as_ref())
+        .reads([&args.machine.topology])
+        .apart()?;
     let topology = args.path.on(&args.machine.load()?);
     let operator = args.operator.resolve(&topology)?;
     let judge = Judge::new(&topology, operator, &args.run);

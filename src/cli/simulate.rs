@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 
 use clap::Args;
 
+use super::apart::Files;
 use super::args::{MachineArgs, OperatorArgs, PathArgs, RunArgs};
 use super::error::Failure;
 use super::evaluate::{self, Judge};
@@ -48,7 +49,13 @@ pub struct SimulateArgs {
 }
 
 pub fn run(args: &SimulateArgs) -> Result<(), Failure> {
-    written_once(args)?;
+    Files::default()
+        .writes("--out", args.output.out.as_ref())
+        .writes("--trace", args.trace.as_ref())
+        .writes("--save-schedule", args.save_schedule.as_ref())
+        .reads([&args.machine.topology])
+        .reads(&args.schedule)
+        .apart()?;
     let topology = args.path.on(&args.machine.load()?);
     let (judge, schedule) = match &args.schedule {
         Some(path) => from_file(path, &topology, args)?,
@@ -115,28 +122,6 @@ fn from_strategy<'t>(
         None => judge.fastest(&strategy::candidates(&operator))?.0,
     };
     Ok((judge, schedule))
-}
-
-/// Two results in one regular file would leave the last; a device or a pipe takes both.
-fn written_once(args: &SimulateArgs) -> Result<(), Failure> {
-    let files = [
-        ("--out", &args.output.out),
-        ("--trace", &args.trace),
-        ("--save-schedule", &args.save_schedule),
-    ];
-    for (k, (one, path)) in files.iter().enumerate() {
-        let Some(path) = path else { continue };
-        let again = files[..k]
-            .iter()
-            .find(|(_, other)| other.as_ref() == Some(path));
-        if let Some((other, _)) = again.filter(|_| !path.exists() || path.is_file()) {
-            return Err(Failure::Usage(format!(
-                "error: `{other}` and `{one}` both name `{}`: write to different files",
-                path.display()
-            )));
-        }
-    }
-    Ok(())
 }
 
 fn from_file<'t>(

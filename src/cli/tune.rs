@@ -10,6 +10,7 @@ use std::time::Duration;
 use clap::Args;
 use serde_json::json;
 
+use super::apart::Files;
 use super::args::DEFAULT_TOPOLOGY;
 use super::error::Failure;
 use super::gpu::{UseArgs, Watchdog};
@@ -104,6 +105,13 @@ struct Wanted {
 }
 
 pub fn run(args: &TuneArgs) -> Result<(), Failure> {
+    Files::default()
+        .writes("--out", args.output.out.as_ref())
+        .writes("--cache", args.cache.as_ref())
+        .writes("--pins", args.gpus.pins.as_ref())
+        .reads(&args.experiment)
+        .reads(&args.topology)
+        .apart()?;
     let wanted = wanted(args)?;
     for wanted in &wanted {
         patient(&wanted.group).map_err(|words| Failure::input(&words))?;

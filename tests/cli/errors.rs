@@ -69,6 +69,32 @@ fn wrong_arguments_exit_with_2() {
         "simulate --trace no-such-file --out no-such-file",
         &["`--out` and `--trace` both name `no-such-file`"],
     );
+    // Nor is a file overwritten that is read.
+    for args in [
+        "fit examples/times.csv -o examples/times.csv",
+        "simulate --schedule examples/two-gpu.json --trace ./examples/two-gpu.json",
+        "calibrate --only gemm --gemms examples/times.csv -o examples/times.csv",
+        "tune experiments/h200-pair/pilot.yaml --dry-run -o experiments/h200-pair/pilot.yaml",
+        "run experiments/h200-pair/pilot.yaml --report experiments/h200-pair/pilot.yaml",
+        "validate experiments/h200-pair/pilot.yaml --predict -o experiments/h200-pair/pilot.yaml",
+        "topology show topologies/h200-pair.yaml --out topologies/../topologies/h200-pair.yaml",
+        "compare -t topologies/h200-pair.yaml -o topologies/h200-pair.yaml",
+    ] {
+        refused(
+            2,
+            args,
+            &[
+                "would overwrite",
+                "which is read",
+                "help: name another file",
+            ],
+        );
+    }
+    refused(
+        2,
+        "calibrate -o no-such-file.csv",
+        &["`--out` and `--raw` both name `no-such-file.csv`"],
+    );
     refused(2, "completions tcsh", &["possible values: bash"]);
 }
 

@@ -83,6 +83,22 @@ fn a_file_gets_the_same_bytes() {
     assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 3);
 }
 
+/// What cannot be said is no reason to panic, least of all between measurements.
+#[cfg(target_os = "linux")]
+#[test]
+fn a_failure_that_cannot_be_said_keeps_its_exit_code() {
+    let full = std::fs::File::options()
+        .write(true)
+        .open("/dev/full")
+        .unwrap();
+    let status = Command::new(assert_cmd::cargo::cargo_bin("duet"))
+        .args(["compare", "-t", "no-such-machine"])
+        .stderr(full)
+        .status()
+        .unwrap();
+    assert_eq!(status.code(), Some(3));
+}
+
 #[test]
 fn a_closed_pipe_is_no_error() {
     let mut child = Command::new(assert_cmd::cargo::cargo_bin("duet"))

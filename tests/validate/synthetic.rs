@@ -268,6 +268,16 @@ fn wrong_arguments_are_named() {
         error.starts_with("error: a validation has no CSV\n  help: "),
         "{error}"
     );
+    // A result never takes the place of a table that it is from.
+    for option in ["--out", "--report"] {
+        assert_eq!(
+            duet(&with(&[option, ARGS[3]]), 2),
+            format!(
+                "error: `{option}` would overwrite `{}`, which is read\n  help: name another file\n",
+                ARGS[3]
+            )
+        );
+    }
     let third = with(&["--measured", "tests/data/validate/second.csv"]);
     assert!(duet(&third, 2).contains("is a third table"));
     let missing = with(&["--report", "target/no-such-folder/report.md"]);

@@ -4,6 +4,7 @@ use std::sync::mpsc::{self, RecvTimeoutError, Sender};
 use std::thread;
 use std::time::Duration;
 
+use crate::cli::output::tell;
 use crate::gpu::raw::exit_now;
 
 /// How long the orderly end of the process may take, which waits for the driver's.
@@ -41,9 +42,9 @@ impl Watchdog {
 }
 
 fn end(step: &str, limit: Duration) -> ! {
-    eprintln!(
+    tell(&format!(
         "error: {step}: a call did not return within {} s\n  help: check `nvidia-smi` and the kernel's log (`dmesg`); the GPU or its driver hangs",
         limit.as_secs()
-    );
+    ));
     exit_now(4)
 }

@@ -5,6 +5,7 @@ use clap::builder::PossibleValuesParser;
 use serde_json::Value;
 
 use super::Subject;
+use crate::cli::apart::Files;
 use crate::cli::error::Failure;
 use crate::cli::output::OutputArgs;
 use crate::report::grid::{Grid, Paint, clean, paint};
@@ -39,6 +40,10 @@ pub struct BoundArgs {
 }
 
 pub fn run(args: &BoundArgs) -> Result<(), Failure> {
+    Files::default()
+        .writes("--out", args.output.out.as_ref())
+        .reads([&args.subject.topology])
+        .apart()?;
     let topology = args.subject.load()?;
     let gpus = super::several(&topology, &args.gpus)?;
     let mut list = List::new(&["operator", "bytes", "bound", "seconds", "tight", "why"]);

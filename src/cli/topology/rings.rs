@@ -4,6 +4,7 @@ use clap::Args;
 use serde_json::{Value, json};
 
 use super::Subject;
+use crate::cli::apart::Files;
 use crate::cli::error::Failure;
 use crate::cli::output::{Format, OutputArgs};
 use crate::report::grid::{Grid, Paint, clean, paint, wrap};
@@ -25,6 +26,10 @@ pub struct RingsArgs {
 }
 
 pub fn run(args: &RingsArgs) -> Result<(), Failure> {
+    Files::default()
+        .writes("--out", args.output.out.as_ref())
+        .reads([&args.subject.topology])
+        .apart()?;
     let topology = args.subject.load()?;
     let gpus = super::several(&topology, &args.gpus)?;
     let found = rings::find(&topology, &gpus);

@@ -4,6 +4,7 @@ use clap::{Args, ValueEnum};
 use serde_json::{Value, json};
 
 use super::Subject;
+use crate::cli::apart::Files;
 use crate::cli::error::Failure;
 use crate::cli::output::{ColorChoice, Format, OutputArgs};
 use crate::report::grid::{Paint, clean, paint, wrap};
@@ -60,6 +61,10 @@ enum ShowFormat {
 }
 
 pub fn run(args: &ShowArgs) -> Result<(), Failure> {
+    Files::default()
+        .writes("--out", args.out.as_ref())
+        .reads([&args.subject.topology])
+        .apart()?;
     let topology = args.subject.load()?;
     let output = OutputArgs {
         format: Format::Table,

@@ -8,8 +8,9 @@ use std::path::{Path, PathBuf};
 use clap::Args;
 
 use super::trace;
+use crate::cli::apart::Files;
 use crate::cli::error::Failure;
-use crate::cli::output::{OutputArgs, folder_of, write_file};
+use crate::cli::output::{Format, OutputArgs, folder_of, tell, write_file};
 use crate::cli::predict::ModelArgs;
 use crate::cli::products;
 use crate::cli::progress::Progress;
@@ -84,6 +85,20 @@ impl JudgeArgs {
     /// Whether nothing is to be measured.
     pub fn is_wanted(&self) -> bool {
         self.predict || !self.measured.is_empty() || self.trace.is_some()
+    }
+
+    /// What is written and read beside what `files` has.
+    pub fn files<'a>(&'a self, files: Files<'a>) -> Files<'a> {
+        files
+            .writes("--report", self.report.as_ref())
+            .writes("--trace", self.trace.as_ref())
+            .reads(&self.measured)
+            .reads(&self.predicted)
+            .reads(&self.tasks)
+            .reads(&self.peers)
+            .reads(&self.topology)
+            .reads([&self.datasheet])
+            .reads(&self.model.params)
     }
 
     /// The arguments that the report depends on, as they are typed.
@@ -207,6 +222,12 @@ fn judge(experiment: &Experiment, args: &JudgeArgs, output: &OutputArgs) -> Resu
             third.display()
         )));
     }
+    if output.format == Format::Csv {
+        return Err(Failure::Usage(
+            "error: a validation has no CSV\n  help: the tables of measured and predicted times are CSV; use `--format json` for what follows from them"
+                .to_owned(),
+        ));
+    }
     if let Some(report) = &args.report {
         folder_of(report)?;
     }
@@ -250,7 +271,10 @@ fn judge(experiment: &Experiment, args: &JudgeArgs, output: &OutputArgs) -> Resu
     });
     let drawn = figures::draw(&found);
     if let Some(folder) = &args.plots {
-        products::write_pictures(&drawn, folder, args.png)?;
+        let written = products::write_pictures(&drawn, folder, args.png)?;
+        if let (true, Some((name, reason))) = (written.is_empty(), drawn.left_out.first()) {
+            tell(&format!("note: no figure is drawn; {name}: {reason}"));
+        }
     }
     if let Some(path) = &args.report {
         write_report(&found, &drawn, path, &experiment.file, args)?;

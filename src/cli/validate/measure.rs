@@ -9,6 +9,7 @@ use super::{ValidateArgs, Wanted, duration};
 use crate::cli::calibrate::today;
 use crate::cli::error::Failure;
 use crate::cli::gpu::Watchdog;
+use crate::cli::output::tell;
 use crate::cli::progress::Progress;
 use crate::gpu::Session;
 use crate::gpu::info::uuid_hash;
@@ -40,7 +41,10 @@ impl Observer for Watcher {
         // A terminal has a bar instead.
         if !std::io::stderr().is_terminal() {
             let now = self.begin.elapsed().as_secs_f64();
-            eprintln!("{now:6.1} s  {} (about {seconds:.1} s)", planned.group);
+            tell(&format!(
+                "{now:6.1} s  {} (about {seconds:.1} s)",
+                planned.group
+            ));
         }
     }
 
@@ -49,7 +53,10 @@ impl Observer for Watcher {
         if !std::io::stderr().is_terminal() {
             for row in excluded {
                 let reason = row.excluded.as_deref().unwrap_or_default();
-                eprintln!("          excluded: {}: {reason}", row.case.subject);
+                tell(&format!(
+                    "          excluded: {}: {reason}",
+                    row.case.subject
+                ));
             }
         }
     }

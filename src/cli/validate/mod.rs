@@ -10,9 +10,10 @@ use std::time::Duration;
 
 use clap::Args;
 
+use super::apart::Files;
 use super::error::Failure;
 use super::gpu::UseArgs;
-use super::output::OutputArgs;
+use super::output::{OutputArgs, tell};
 use super::products;
 use crate::experiment::run::Shard;
 use crate::experiment::{Experiment, Measure};
@@ -97,6 +98,12 @@ struct Wanted {
 }
 
 pub fn run(args: &ValidateArgs) -> Result<(), Failure> {
+    let files = Files::default()
+        .writes("--out", args.output.out.as_ref())
+        .writes("--rows", args.rows.as_ref())
+        .writes("--pins", args.gpus.pins.as_ref())
+        .reads([&args.experiment]);
+    args.judge.files(files).apart()?;
     if args.judge.is_wanted() {
         return judge::run(
             &args.experiment,
@@ -137,10 +144,10 @@ impl Wanted {
             let before = chosen.len();
             chosen.retain(|&index| gpus_of(&groups[index]) <= limit);
             if chosen.len() < before {
-                eprintln!(
+                tell(&format!(
                     "note: {} of {before} groups need more than the GPUs of `--gpus {limit}` and are left out",
                     before - chosen.len()
-                );
+                ));
             }
         }
         let estimates = estimates(&experiment, &groups, &chosen);
