@@ -18,8 +18,8 @@ pub(super) fn show(
         Format::Json => output.json(&report::json(found)),
         // CSV was refused before anything was read.
         Format::Table | Format::Csv => {
-            let sections = report::named(report::sections(found), &args.section)
-                .map_err(Failure::Usage)?;
+            let sections =
+                report::named(report::sections(found), &args.section).map_err(Failure::Usage)?;
             output.draw(&report::text(&sections, &output.look()))
         }
     }
