@@ -84,6 +84,7 @@ mod tests {
     }
 
     #[test]
+    #[ignore = "takes minutes: refits the shipped calibration, as another test does"]
     fn and_where_the_library_was_asked_for_them() {
         let shipped = topology::load("h200-pair-calibrated", &[]).unwrap();
         let told = format!("{TOLD}{SAMPLES}");
